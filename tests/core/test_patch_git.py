@@ -19,12 +19,13 @@ from core.worlds import (
     read_tree,
     without_empty_folders,
 )
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from memory_blobs import MemoryBlobs
 
 from pawl.code.patch_change import resolve
 from pawl.code.patch_reader import read_patch
 from pawl.core.change import Node, is_directory
+from pawl.core.errors import BadPatch
 from pawl.core.patch import git_object_name, git_patch
 
 GIT_MODES = (0o644, 0o755)
@@ -117,6 +118,7 @@ def test_what_git_diff_writes_is_read_to_the_right_change_set(place, options, hi
         git(folder, "-c", "core.autocrlf=false", "add", "-A")
         trees.append(git(folder, "write-tree").decode().strip())
     patch = git(folder, "diff", "--binary", *options, *trees)
+    assume(b"\ndelta " not in patch)
     changes = resolved(patch, before, blobs)
     assert files(applied(before, changes)) == files(after)
 
@@ -178,7 +180,7 @@ def test_headers_and_hunks_are_written_exactly_as_git_writes_them(repository):
     assert set(git_patch(between(before, after), blobs).split(b"diff --git ")) == by_path
 
 
-def test_a_binary_file_goes_to_git_and_comes_back_as_content_and_as_delta(repository):
+def test_a_binary_file_goes_to_git_and_comes_back_as_content_but_not_as_delta(repository):
     blobs = MemoryBlobs()
     old = bytes(range(256)) * 40
     new = old[:5000] + b"inserted" + old[5000:]
@@ -189,8 +191,10 @@ def test_a_binary_file_goes_to_git_and_comes_back_as_content_and_as_delta(reposi
     assert b"\ndelta " in patch
     before, after = Node.file(blobs.put(old)), Node.file(blobs.put(new))
     changes = between({"data": before}, {"data": after})
-    assert resolved(patch, {"data": before}, blobs) == changes
-    assert b"\nliteral " in git_patch(changes, blobs)
+    with pytest.raises(BadPatch, match="by a delta, which is not read"):
+        read_patch(patch)
+    written = git_patch(changes, blobs)
+    assert b"\nliteral " in written and resolved(written, {"data": before}, blobs) == changes
     git(repository, "checkout", "-q", "data")
     git(repository, "apply", "-", data=git_patch(changes, blobs))
     assert (repository / "data").read_bytes() == new
@@ -212,20 +216,20 @@ def test_two_files_that_trade_names_are_read_as_git_means_it(repository):
     assert resolved(patch, before, blobs) == between(before, after)
 
 
-def test_diffs_put_together_without_a_word_between_them_are_read_one_after_the_other(repository):
-    blobs = MemoryBlobs()
+def test_diffs_put_together_that_change_a_file_twice_are_refused(repository):
     (repository / "a").write_bytes(b"1\n2\n3\n")
     commit(repository, "first")
     (repository / "a").write_bytes(b"1\nchanged\n3\n")
     commit(repository, "second")
-    git(repository, "mv", "a", "b")
+    (repository / "a").write_bytes(b"1\nchanged\n3\n4\n")
     commit(repository, "third")
-    git(repository, "mv", "b", "c")
+    git(repository, "mv", "a", "b")
     commit(repository, "fourth")
-    steps = [("HEAD~3", "HEAD~2"), ("HEAD~2", "HEAD~1"), ("HEAD~1", "HEAD")]
-    patch = b"".join(git(repository, "diff", "-M", *step) for step in steps)
-    before = {"a": Node.file(blobs.put(b"1\n2\n3\n"))}
-    assert resolved(patch, before, blobs) == between(before, {"c": Node.file(blobs.put(b"1\nchanged\n3\n"))})
+    first, second, third = (git(repository, "diff", "-M", f"HEAD~{at}", f"HEAD~{at - 1}") for at in (3, 2, 1))
+    with pytest.raises(BadPatch, match="'a' is changed a second time"):
+        read_patch(first + second)
+    with pytest.raises(BadPatch, match="'a' is changed and then renamed"):
+        read_patch(first + third)
 
 
 def test_a_copy_is_made_of_what_stood_there_before_its_source_was_changed(repository):
@@ -259,20 +263,19 @@ def test_a_file_that_was_rewritten_and_moved_elsewhere_is_read_as_git_means_it(r
     assert resolved(patch, before, blobs) == between(before, after)
 
 
-def test_a_series_of_mails_is_read_one_after_the_other(repository):
+def test_one_mailed_commit_is_read_and_a_series_of_them_refused(repository):
     blobs = MemoryBlobs()
     (repository / "a").write_bytes(b"1\n2\n3\n")
     commit(repository, "first")
     (repository / "a").write_bytes(b"1\nchanged\n3\n")
     commit(repository, "second")
-    git(repository, "mv", "a", "b")
+    (repository / "b").write_bytes(b"new\n")
     commit(repository, "third")
-    (repository / "b").write_bytes(b"1\nchanged\n3\n4\n")
-    commit(repository, "fourth")
-    mails = git(repository, "format-patch", "--stdout", "-M", "HEAD~3")
-    before = {"a": Node.file(blobs.put(b"1\n2\n3\n"))}
-    after = {"b": Node.file(blobs.put(b"1\nchanged\n3\n4\n"))}
-    assert resolved(mails, before, blobs) == between(before, after)
+    before, after = ({"a": Node.file(blobs.put(b"1\n%s\n3\n" % line))} for line in (b"2", b"changed"))
+    mail = git(repository, "format-patch", "--stdout", "-M", "HEAD~2..HEAD~1")
+    assert resolved(mail, before, blobs) == between(before, after)
+    with pytest.raises(BadPatch, match="another commit begins here"):
+        read_patch(git(repository, "format-patch", "--stdout", "-M", "HEAD~2"))
 
 
 @pytest.mark.parametrize("settings_", [["diff.noprefix=true"], ["diff.mnemonicPrefix=true"], ["core.quotePath=false"]])

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_blobs import MemoryBlobs
 
-from pawl.code.patch_change import Delta, resolve
-from pawl.code.patch_reader import LARGEST, read_patch
+from pawl.code.patch_change import resolve
+from pawl.code.patch_reader import read_patch
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import BadPatch, Conflicted
 from pawl.core.patch import git_patch
@@ -152,7 +152,7 @@ MALFORMED = {
     b"diff --git a/f b/f\nBinary files a/f and b/f differ\n": "line 2 .*content is missing",
     b"--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\nBinary files x and y differ\n": "line 6 .*content is missing",
     b"diff --cc f\n": "line 1 .*combined",
-    b"diff --git a/f b/f\nindex 0000000..1111111\nGIT binary patch\nnothing\n": "line 4 .*'literal' or 'delta'",
+    b"diff --git a/f b/f\nindex 0000000..1111111\nGIT binary patch\nnothing\n": "line 4 .*'literal'",
     b"diff --git a/f b/f\nGIT binary patch\nliteral 1\n!abcde\n\n": "line 4 .*a letter",
     b"diff --git a/f b/f\nGIT binary patch\nliteral 1\nAabc\n\n": "line 4 .*expected 5 characters",
     b'diff --git a/f b/f\nGIT binary patch\nliteral 1\nA"""""\n\n': "line 4 .*base 85",
@@ -270,30 +270,6 @@ def test_a_binary_content_that_is_not_the_one_named_is_refused():
     forged = forged.replace(forged.split(b"..")[1].split(b"\n")[0], b"dead" * 10)
     with pytest.raises(BadPatch, match=r"line 1 .*not the one that the 'index' line names"):
         read(forged)
-
-
-@pytest.mark.parametrize(
-    ("delta", "message"),
-    [
-        (b"", "cut off"),
-        (b"\x05\x01\x01x", "starts from another file"),
-        (b"\x04\x01", "expected the binary delta to make 1 bytes"),
-        (b"\x04\x09\x90\xff", "beyond the end"),
-        (b"\x04\x01\x00", "cut off"),
-        (b"\x04\x05\x05ab", "cut off"),
-        (b"\xff" * 40, "expected a size"),
-        (b"\x04\xff\xff\xff\xff\x7f", "more than"),
-    ],
-)
-def test_a_malformed_delta_is_refused(delta, message):
-    with pytest.raises(BadPatch, match=f"line 3 .*{message}"):
-        Delta(delta, 3).applied(b"data")
-
-
-def test_a_delta_copies_and_inserts():
-    delta = b"\x04\x06" + b"\x90\x02" + b"\x02XY" + b"\x91\x02\x02"
-    assert Delta(delta, 1).applied(b"data") == b"daXYta"
-    assert LARGEST >= 64 << 20
 
 
 @settings(max_examples=300)

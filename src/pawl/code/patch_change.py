@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from itertools import islice
 
 from pawl.code.editor import BenchEditor
-from pawl.code.patch_reader import LINK_MODE, FileAction, FilePatch, PatchHunk, bad, check_room, read_patch
+from pawl.code.patch_reader import LINK_MODE, FileAction, FilePatch, PatchHunk, bad, read_patch
 from pawl.core.change import BlobStore, Change, ChangeSet, Node, NodeKind, is_directory, parents
 from pawl.core.errors import Conflicted, ProtectedRefused, SecretRefused, TooLarge
 from pawl.core.lazy_dataclass import dataclass
@@ -21,8 +21,6 @@ from pawl.workspace.gate import LinkJudge, in_repositories, refuse_denied, refus
 from pawl.workspace.paths import clean
 from pawl.workspace.project import Project
 
-_LONGEST_NUMBER = 63
-_COPY = 0x80
 _SHOWN_LINES = 3
 _SHOWN_PLACES = 5
 _SHOWN_BYTES = 80
@@ -192,7 +190,7 @@ def resolve(patches: Sequence[FilePatch], tree: Tree, blobs: BlobStore) -> Resol
     """
     resolving = _Resolving(tree, blobs)
     with blobs.batch():
-        resolving.add_all(patches)
+        resolving.add(patches)
     misfits = tuple(resolving.misfits)
     if misfits:
         shown = "; ".join(str(misfit) for misfit in misfits[:_SHOWN])
@@ -217,40 +215,18 @@ class _Resolving:
     state: dict[str, Node | None] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
     misfits: list[RejectedHunk] = field(default_factory=list)
-    made: int = 0
-    """How many bytes binary deltas have made so far."""
 
-    def add_all(self, patches: Sequence[FilePatch]) -> None:
-        group: list[FilePatch] = []
-        by_path: dict[str, FilePatch] = {}
-        for patch in patches:
-            if group and not (patch.group == group[-1].group and self._belongs(patch, by_path)):
-                self._add_group(group)
-                group, by_path = [], {}
-            group.append(patch)
-            by_path[patch.new_path] = patch
-        self._add_group(group)
-
-    def _belongs(self, patch: FilePatch, group: Mapping[str, FilePatch]) -> bool:
-        """Whether a file was changed at once with these. One that starts from what they made came after them."""
-        earlier, source = group.get(patch.new_path), group.get(patch.old_path)
-        if earlier is not None:
-            return patch.action is FileAction.CREATE and earlier.action is FileAction.DELETE
-        if source is not None and source.action is FileAction.MODIFY and not source.rewritten:
-            return patch.action is not FileAction.RENAME
-        return source is None or self._node(patch.old_path) is not None
-
-    def _add_group(self, group: Sequence[FilePatch]) -> None:
-        """Every file starts from the tree before the group, so that two files can trade their names."""
+    def add(self, patches: Sequence[FilePatch]) -> None:
+        """Every file starts from the tree before the patch, so that two files can trade their names."""
         written: dict[str, Node | None] = {}
         made: list[FilePatch] = []
-        for patch in group:
+        for patch in patches:
             try:
                 self._add(patch, written, made)
             except _NoFit as error:
                 self.misfits.append(error.misfit)
-        moved = {patch.old_path for patch in group if patch.action is FileAction.RENAME}
-        freed = moved | {patch.new_path for patch in group if patch.action is FileAction.DELETE}
+        moved = {patch.old_path for patch in patches if patch.action is FileAction.RENAME}
+        freed = moved | {patch.new_path for patch in patches if patch.action is FileAction.DELETE}
         for path in moved:
             written.setdefault(path, None)
         for patch in made:
@@ -331,10 +307,7 @@ class _Resolving:
         if patch.action is not FileAction.CREATE and not _is_object(source, patch.old_object):
             problem = "its content is not the one that the patch starts from"
             raise _NoFit(RejectedHunk(path=patch.old_path, line=patch.line, problem=problem))
-        binary = patch.binary
-        data = Delta(binary.data, binary.line).applied(source) if binary.is_delta else binary.data
-        self.made += len(data)
-        check_room(self.made, patch.line)
+        data = patch.binary
         is_named = patch.action is not FileAction.DELETE and len(patch.new_object) in (40, 64)
         if is_named and not _is_object(data, patch.new_object):
             raise bad(patch.line, "the binary content is not the one that the 'index' line names")
@@ -356,7 +329,7 @@ class _Resolving:
         return node.mode & ~0o111
 
     def _make_room(self, patch: FilePatch, freed: set[str], written: dict[str, Node | None]) -> None:
-        """A new file's place must be free or become free by the same group, with the directories emptied below it."""
+        """A new file's place must be free or become free by the same patch, with the directories emptied below it."""
         path, node = patch.new_path, self._node(patch.new_path)
         if node is None or path in freed:
             return
@@ -390,62 +363,6 @@ class _Resolving:
 def _is_object(data: bytes, name: str) -> bool:
     """Whether git's name, possibly shortened, is that of this content."""
     return len(name) >= 7 and git_object_name(data, "sha256" if len(name) > 40 else "sha1").startswith(name)
-
-
-class Delta:
-    """Instructions that build a content from pieces of another and bytes of their own."""
-
-    def __init__(self, data: bytes, line: int) -> None:
-        self._data = data
-        self._line = line
-        self._at = 0
-
-    def applied(self, source: bytes) -> bytes:
-        if self._size() != len(source):
-            raise bad(self._line, f"the binary delta starts from another file than one of {len(source)} bytes")
-        size = self._size()
-        check_room(size, self._line)
-        target = bytearray()
-        while self._at < len(self._data) and len(target) <= size:
-            target += self._piece(source)
-        if len(target) != size:
-            raise bad(self._line, f"expected the binary delta to make {size} bytes")
-        return bytes(target)
-
-    def _piece(self, source: bytes) -> bytes:
-        instruction = self._byte()
-        if instruction & _COPY:
-            start = self._number(instruction, 4)
-            size = self._number(instruction >> 4, 3) or 0x10000
-            if start + size > len(source):
-                raise bad(self._line, "the binary delta copies from beyond the end of the file")
-            return source[start : start + size]
-        piece = self._data[self._at : self._at + instruction]
-        self._at += instruction
-        if not instruction or len(piece) != instruction:
-            raise bad(self._line, "the binary delta is cut off")
-        return piece
-
-    def _number(self, present: int, size: int) -> int:
-        """A little-endian number of which only the bytes marked as present are written."""
-        return sum(self._byte() << (8 * at) for at in range(size) if present >> at & 1)
-
-    def _size(self) -> int:
-        """A number in groups of seven bits, the lowest first."""
-        size, shift = 0, 0
-        while shift < _LONGEST_NUMBER:
-            byte = self._byte()
-            size |= (byte & 0x7F) << shift
-            shift += 7
-            if not byte & 0x80:
-                return size
-        raise bad(self._line, "expected a size in the binary delta")
-
-    def _byte(self) -> int:
-        if self._at >= len(self._data):
-            raise bad(self._line, "the binary delta is cut off")
-        self._at += 1
-        return self._data[self._at - 1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

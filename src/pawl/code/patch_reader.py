@@ -262,15 +262,6 @@ LARGEST = 128 << 20
 """How many bytes are unpacked from one patch, all its files together."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BinaryContent:
-    """The new state of a binary file: a content, or a delta against the old one."""
-
-    line: int
-    data: bytes
-    is_delta: bool = False
-
-
 def packed_line(line: bytes, number: int) -> bytes:
     """The bytes of one line of base 85, which its first letter counts."""
     letter, payload = line[:1], line[1:]
@@ -300,14 +291,12 @@ def unpacked(packed: bytes, size: int, number: int) -> bytes:
     return data
 
 
-def check_room(size: int, number: int) -> None:
-    if size > LARGEST:
-        raise bad(number, f"the patch unpacks to more than {LARGEST} bytes", "copy large files themselves instead")
-
-
 _HUNK = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 _BINARY_BLOCK = re.compile(rb"(literal|delta) (\d{1,12})")
 _NO_CONTENT = re.compile(rb"Binary files .* differ")
+_ONE_BY_ONE = "apply the commits one after the other"
+_MAIL = re.compile(rb"From [0-9a-f]{40} ")
+"""The first line of a commit that was made to be mailed."""
 _SIGNATURE = re.compile(rb"-- ?\r?\n?")
 """The end of a patch that was made to be mailed."""
 
@@ -335,8 +324,6 @@ class FilePatch:
     """One file's part of a patch."""
 
     line: int
-    group: int
-    """Files of one group were changed at once; a later group starts from what the earlier ones made."""
     action: FileAction
     old_path: str
     new_path: str
@@ -349,29 +336,44 @@ class FilePatch:
     rewritten: bool = False
     """Whether git took the new content for another file's, so that the old one can have moved elsewhere."""
     hunks: tuple[PatchHunk, ...] = ()
-    binary: BinaryContent | None = None
+    binary: bytes | None = None
+    """The new content of a file that is no text."""
 
 
 def read_patch(data: bytes) -> tuple[FilePatch, ...]:
     """Every file that the patch speaks of, in its order. Text around the diffs, such as a mail, is passed over."""
     reader = PatchLines(split_lines(data))
     patches: list[FilePatch] = []
-    group, is_apart = 0, False
     while reader.line is not None:
-        if reader.starts(b"diff --git ") or reader.at_plain_header:
-            group += is_apart
-            patches.append(_git_file(reader, group) if reader.starts(b"diff --git ") else _plain_file(reader, group))
-            is_apart = False
+        if reader.starts(b"diff --git "):
+            patches.append(_git_file(reader))
+        elif reader.at_plain_header:
+            patches.append(_plain_file(reader))
+        elif patches and _MAIL.match(reader.line):
+            raise bad(reader.number, "another commit begins here", _ONE_BY_ONE)
         else:
             _refuse_stray(reader)
             reader.take()
-            is_apart = bool(patches)
     if not patches:
         raise bad(1, "expected 'diff --git' or '---' and '+++' lines, found no diff")
+    _refuse_twice(patches)
     return tuple(patches)
 
 
-def _git_file(reader: PatchLines, group: int) -> FilePatch:
+def _refuse_twice(patches: Sequence[FilePatch]) -> None:
+    """A patch is one change, in which all files start from the same tree; a file may only go and come as another."""
+    seen: dict[str, FilePatch] = {}
+    for patch in patches:
+        before = seen.setdefault(patch.new_path, patch)
+        if before is not patch and (before.action, patch.action) != (FileAction.DELETE, FileAction.CREATE):
+            raise bad(patch.line, f"{patch.new_path!r} is changed a second time", _ONE_BY_ONE)
+    for patch in patches:
+        source = seen.get(patch.old_path, patch)
+        if patch.action is FileAction.RENAME and source.action is FileAction.MODIFY and not source.rewritten:
+            raise bad(patch.line, f"{patch.old_path!r} is changed and then renamed", _ONE_BY_ONE)
+
+
+def _git_file(reader: PatchLines) -> FilePatch:
     line = reader.number
     names = header_names(reader.take().removeprefix(b"diff --git "), line)
     section = read_section(reader)
@@ -387,13 +389,12 @@ def _git_file(reader: PatchLines, group: int) -> FilePatch:
         hunks = _hunks(reader)
     elif reader.starts(b"GIT binary patch"):
         binary = _binary(reader)
-    if not (section.has_effect or hunks or binary):
+    if not (section.has_effect or hunks or binary is not None):
         raise bad(reader.number, "expected a mode, a rename, a hunk or binary content after 'diff --git'")
     shown = None if labels is None else (labels[0].name, labels[1].name)
     old_path, new_path = _git_paths(section, names, shown, line)
     return FilePatch(
         line=line,
-        group=group,
         action=section.action,
         old_path=old_path,
         new_path=new_path,
@@ -433,7 +434,7 @@ def _check_labels(section: Section, names: Names, labels: Names, line: int) -> N
             raise bad(line, f"expected {name!r} after '---' or '+++', as 'diff --git' says, found {label!r}")
 
 
-def _plain_file(reader: PatchLines, group: int) -> FilePatch:
+def _plain_file(reader: PatchLines) -> FilePatch:
     line = reader.number
     labels = _labels(reader)
     old, new = without_prefixes((labels[0].name, labels[1].name))
@@ -442,7 +443,6 @@ def _plain_file(reader: PatchLines, group: int) -> FilePatch:
         raise bad(line, "expected the name of a file after '---' or '+++'")
     return FilePatch(
         line=line,
-        group=group,
         action=_labelled_action(labels),
         old_path=paths[0],
         new_path=paths[-1],
@@ -509,18 +509,21 @@ def _hunk_line(reader: PatchLines) -> bytes:
     return line if line.endswith(b"\n") else line + b"\n"  # Only a patch that was cut short ends without one.
 
 
-def _binary(reader: PatchLines) -> BinaryContent:
+def _binary(reader: PatchLines) -> bytes:
     """The new content; the old one may follow it, for taking the patch back, and is passed over."""
     reader.take()
     number = reader.number
     block = _binary_block(reader)
     if block is None:
-        raise bad(number, "expected 'literal' or 'delta' and a size")
+        raise bad(number, "expected 'literal' and a size")
     kind, size, packed = block
+    if kind == b"delta":
+        raise bad(number, "a binary file is changed by a delta, which is not read", "copy the file itself")
     reader.unpacked += size
-    check_room(reader.unpacked, number)
+    if reader.unpacked > LARGEST:
+        raise bad(number, f"the patch unpacks to more than {LARGEST} bytes", "copy large files themselves instead")
     _binary_block(reader)
-    return BinaryContent(line=number, data=unpacked(packed, size, number), is_delta=kind == b"delta")
+    return unpacked(packed, size, number)
 
 
 def _binary_block(reader: PatchLines) -> tuple[bytes, int, bytes] | None:
