@@ -16,16 +16,17 @@ ROLES = load_roles()
 FILES = Path(__file__).parents[2] / "src" / "pawl" / "agent" / "roles"
 READS = {"file_read", "file_search", "outline"}
 WRITES = {"change_files", "file_write", "line_edit", "modify", "strict_patch"}
-TOOLS = READS | WRITES | {"check", "lsp_diagnostics", "run_command", "delegate"}
+SKILLED = READS | {"read_skill"}
+TOOLS = SKILLED | WRITES | {"check", "lsp_diagnostics", "run_command", "delegate"}
 
 LEAST_PRIVILEGE = {
     "supervisor": ({"delegate"}, {"lead"}),
     "lead": ({"check", "delegate"}, {"planner", "fixer"}),
-    "planner": (READS | {"delegate"}, {"worker"}),
-    "worker": (READS | WRITES, set()),
-    "fixer": (READS | WRITES | {"check", "lsp_diagnostics"}, set()),
+    "planner": (SKILLED | {"delegate"}, {"worker"}),
+    "worker": (SKILLED | WRITES, set()),
+    "fixer": (SKILLED | WRITES | {"check", "lsp_diagnostics"}, set()),
     "librarian": (READS, set()),
-    "artisan": (READS | WRITES - {"line_edit", "modify"} | {"check", "run_command"}, set()),
+    "artisan": (SKILLED | WRITES - {"line_edit", "modify"} | {"check", "run_command"}, set()),
     "critic": (READS, set()),
     "chaos": (READS, set()),
     "reviewer": (READS, set()),

@@ -23,7 +23,7 @@ from pawl.settings.permission_rules import parse_allowances as parse
 pytestmark = pytest.mark.spec("C3")
 
 SNAPSHOT = Path(__file__).parent / "snapshots" / "table.txt"
-READS = {"file_read", "file_search", "outline"}
+READS = {"file_read", "file_search", "outline", "read_skill"}
 WRITES = {"change_files", "file_write", "line_edit", "modify", "strict_patch"}
 RUNS = {"check", "lsp_diagnostics", "run_command"}
 EVERYTHING = list(itertools.product(Stage, Mode, RoleName, Reasoning, Approval))
@@ -220,9 +220,8 @@ def test_the_page_names_every_tool_stage_and_role():
     for name in (*allowances().tools, *Stage, *RoleName, *Mode):
         assert name in page
     assert "| agent | lead | act, follow_up | `check`, `delegate` |" in page
-    assert (
-        "| chat | artisan | warmup, plan, act, follow_up, qa, study | `file_read`, `file_search`, `outline` |" in page
-    )
+    reads = "`file_read`, `file_search`, `outline`, `read_skill`"
+    assert f"| chat | artisan | warmup, plan, act, follow_up, qa, study | {reads} |" in page
     assert all(line.startswith(("| ", "### ")) for line in page.splitlines() if line)
 
 

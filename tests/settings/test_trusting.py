@@ -133,6 +133,12 @@ SPECIAL = {
 }
 
 
+def commands(config: Config, workspace: Path) -> list[str]:
+    """Of files, and not of the skills that come with Pawl."""
+    found = own_commands(config, str(workspace))
+    return [one.name for one in found if not one.source.startswith("comes with Pawl")]
+
+
 @pytest.mark.attack("A09", "A10", "A46")
 @pytest.mark.parametrize("case", SPECIAL)
 def test_nothing_but_regular_files_is_trusted_and_what_was_trusted_lapses(config: Config, workspace: Path, case: str):
@@ -146,7 +152,7 @@ def test_nothing_but_regular_files_is_trusted_and_what_was_trusted_lapses(config
         trust(config, str(workspace))
     hooks_for(config, str(workspace))
     permissions_of(config, str(workspace))
-    assert own_commands(config, str(workspace)) == ()
+    assert commands(config, workspace) == []
 
 
 def test_what_pawl_does_not_read_is_neither_refused_nor_part_of_the_trust(config: Config, workspace: Path):
@@ -159,7 +165,7 @@ def test_what_pawl_does_not_read_is_neither_refused_nor_part_of_the_trust(config
 
 @pytest.mark.parametrize("used", [True, False])
 def test_a_record_of_an_earlier_version_holds_where_what_is_used_is_equal(config: Config, workspace: Path, used: bool):
-    digests = {**project_files(str(workspace)).digests, ".mcp.json": "0" * 64, ".claude/skills/x": "link ../x "}
+    digests = {**project_files(str(workspace)).digests, ".mcp.json": "0" * 64, ".claude/agents/x": "link ../x "}
     digests |= {".pawl/prompts/base.md": "0" * 64} if used else {}
     config.state.mkdir(parents=True)
     record = {"version": 1, "folders": {str(workspace): {"at": "then", "files": digests}}}
@@ -187,7 +193,7 @@ def test_a_folder_of_the_settings_uses_regular_files_only_too(config: Config, wo
     prepare, path = SPECIAL[case]
     subprocess.run(["sh", "-c", prepare], cwd=workspace, check=True)
     if path == ".agents":
-        assert own_commands(listed, str(workspace)) == ()
+        assert commands(listed, workspace) == []
         return
     with pytest.raises(ConfigError, match=re.escape(repr(path))):
         (prompts(listed, str(workspace)), hooks_for(listed, str(workspace)), own_commands(listed, str(workspace)))

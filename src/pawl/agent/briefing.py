@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pawl.agent import workspace_memory
+from pawl.agent import skill_library, workspace_memory
 from pawl.agent.instructions import instructions_of
 from pawl.agent.intents import mentioned
 from pawl.agent.tools.toolbox import ToolSession
@@ -76,6 +76,7 @@ def standing_context(shop: Project, desk: ToolSession, order: RunRequest, listen
     """Instructions, the environment of commands, the memories that fit the request, and the memory bank."""
     request = order.text
     told = (*instructions(shop, desk, request, listen), environment_line(shop, shlex.join(order.test_command)))
+    told += skill_library.told(desk.skills)
     return (*told, *workspace_memory.told(shop, request), *workspace_memory.bank_told(shop, desk.gated))
 
 

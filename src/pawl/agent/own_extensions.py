@@ -11,9 +11,11 @@ import re
 from collections.abc import Callable, Iterator
 
 from pawl.agent.intents import Phrase, own_phrases
+from pawl.agent.skill_library import Skill, skills_of
 from pawl.core.errors import ConfigError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Report
+from pawl.core.text import one_line
 from pawl.core.typed import front_matter
 from pawl.settings import files as bounded
 from pawl.settings.config import Config
@@ -74,6 +76,7 @@ def own_phrases_of(config: Config, workspace: str) -> tuple[Phrase, ...]:
 
 FOLDERS = (".pawl/commands", ".claude/commands")
 MOST = 200
+LONGEST_HELP = 100
 LONGEST = 64 << 10
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _PLACE = re.compile(r"\$(?:ARGUMENTS|[0-9])\b")
@@ -91,13 +94,25 @@ class OwnCommand:
 
 
 def own_commands(config: Config, workspace: str) -> tuple[OwnCommand, ...]:
-    """The user's own, and those of the workspace if it is trusted, which go before them."""
-    found = {one.name: one for one in _read(config.file.parent / "commands", "your settings")}
+    """Skills, the user's own commands, and those of the workspace if it is trusted, which go before them."""
+    found = {one.name: _of_skill(one) for one in skills_of(config, workspace).values() if one.is_typed}
+    found |= {one.name: one for one in _read(config.file.parent / "commands", "your settings")}
     trusted = trusted_files(config, workspace)
     if trusted is not None:
         for folder in reversed(FOLDERS):
             found |= {one.name: one for one in _read(trusted.folder(folder), folder)}
     return tuple(found[name] for name in sorted(found))
+
+
+def _of_skill(skill: Skill) -> OwnCommand:
+    return OwnCommand(
+        name=skill.name,
+        description=one_line(skill.description, LONGEST_HELP),
+        arguments=skill.says("argument-hint", "[WORDS]"),
+        text=skill.read(),
+        model=skill.says("model"),
+        source=skill.source,
+    )
 
 
 def filled(text: str, words: str) -> str:

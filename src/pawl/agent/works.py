@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pawl.agent.early_tests import EarlyTests
 from pawl.agent.record import RunRecord, WorkName
 from pawl.agent.request_scope import programs_of
+from pawl.agent.skill_library import listed, own_folders
 from pawl.agent.tools.toolbox import LateBench, ToolSession
 from pawl.core.change import EMPTY, Change, ChangeSet, Checkpoint, EntryKind, EntryState, NewEntry, Node
 from pawl.core.diagnostic import CheckResult, Verdict, counts_json
@@ -65,12 +66,13 @@ class BenchWorks:
 
     def __post_init__(self) -> None:
         self.early = EarlyTests(self.shop, self._tested)
+        skills = listed(self.shop.config, self.shop.workspace, self.record.order.text, self.shop.read_gate().shows)
         if self.record.order.mode is Mode.CHAT:
             # Who only reads needs neither the packages of the project nor its checks.
-            self.desk = ToolSession(self.shop)
+            self.desk = ToolSession(self.shop, skills=skills)
         else:
             bench = LateBench(self.shop, partial(_opened, install=self.record.order.install))
-            self.desk = ToolSession(self.shop, bench=bench, checker=self._checker)
+            self.desk = ToolSession(self.shop, bench=bench, checker=self._checker, skills=skills)
 
     @property
     def verifier(self) -> Verifier:
@@ -406,7 +408,7 @@ def _opened(shop: Project, *, install: bool) -> Bench:
     from pawl.checks.packages import PackagePolicy, provide
     from pawl.workspace.benches import open_bench
 
-    opened = open_bench(shop, extra_readonly=readable())
+    opened = open_bench(shop, extra_readonly=(*readable(), *map(str, own_folders(shop.config))))
     try:
         provide(shop, opened, PackagePolicy(install=install, only_ignored=True))
     except BaseException:

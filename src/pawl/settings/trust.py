@@ -27,7 +27,10 @@ from pawl.settings import files as bounded
 from pawl.settings.config import Config
 from pawl.settings.files import Tree, writer_lock
 
-CONFIGURING = (".pawl", ".claude/commands")
+SKILLS = (".pawl/skills", ".agents/skills", ".claude/skills")
+"""Folders of skills; the first goes before the others. Other agents read the last two as well: links in them are
+common, and are passed over."""
+CONFIGURING = (".pawl", ".claude/commands", ".agents/skills", ".claude/skills")
 """Folders, with all that they hold, by which a repository configures Pawl."""
 WORDS = ".pawl/memory"
 """Text for models, which changes with the work and configures nothing."""
@@ -145,7 +148,8 @@ class _Reading:
             try:
                 waiting += self._one(tree, path)
             except (PawlError, OSError) as error:
-                self.refused[path] = _why(error)
+                if not (place in SKILLS and isinstance(error, PathRefused)):
+                    self.refused[path] = _why(error)
 
     def _one(self, tree: Tree, path: str) -> list[str]:
         """Keeps a file; the names in a folder."""

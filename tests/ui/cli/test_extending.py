@@ -110,7 +110,8 @@ def refused(said: Said, *words: str) -> None:
 
 def test_every_example_of_the_page_is_read_by_a_test():
     files = {one["file"] for one in BLOCK.finditer(PAGE)}
-    assert files == {*TOML_FILES, "prompts/stages/answer.md", "config.toml", "pyproject.toml", "my_pawl.py"}
+    texts = {"prompts/stages/answer.md", "skills/notes/SKILL.md"}
+    assert files == {*TOML_FILES, *texts, "config.toml", "pyproject.toml", "my_pawl.py"}
     assert PAGE.count("\n```") == 2 * len(list(BLOCK.finditer(PAGE)))
 
 
@@ -151,6 +152,14 @@ def test_a_prompt_of_the_users_own_is_what_is_sent(installed: Installed):
     installed.file("prompts/stages/answer.md")
     assert "answer in one sentence" in installed.pawl("prompts", "show", "stages/answer").out
     assert installed.pawl("prompts", "check").code == 0
+
+
+def test_a_skill_of_the_users_own_is_read_by_the_model(installed: Installed):
+    installed.file("skills/notes/SKILL.md")
+    assert installed.pawl("skills", "check").code == 0
+    assert "Newest first" in str(
+        installed.tool_result({"name": "read_skill", "arguments": {"name": "notes"}})["content"]
+    )
 
 
 def test_a_role_of_the_users_own_has_only_its_tools(installed: Installed):

@@ -181,9 +181,11 @@ def test_commands_of_a_folder_count_only_where_it_is_trusted(tmp_path: Path):
     folder = tmp_path / "work"
     (folder / ".pawl" / "commands").mkdir(parents=True)
     (folder / ".pawl" / "commands" / "ship.md").write_text("# Ship it\n\nRelease the thing.\n")
-    assert [one.name for one in own_commands(config, str(folder))] == ["greet"]
+    assert {one.name for one in own_commands(config, str(folder))} & {"greet", "ship"} == {"greet"}
     trust(config, str(folder))
-    greet, ship = own_commands(config, str(folder))
+    found = {one.name: one for one in own_commands(config, str(folder))}
+    greet, ship = found["greet"], found["ship"]
+    assert found["refactoring"].text.startswith("# Refactoring")
     assert (greet.description, greet.arguments, ship.description) == ("Says hello", "NAME", "Ship it")
     assert filled(greet.text, "Ann Bob") == "Greet Ann, Ann Bob."
     assert filled(ship.text, "now") == "# Ship it\n\nRelease the thing.\n\nnow"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
+from pawl.agent.skill_library import skill_named
 from pawl.agent.tools.tool_registry import Ports, ToolLimits
 from pawl.code.code_model import Definition, Edited, FileOutline, LineEdit, Modification, Outline
 from pawl.core.errors import BadArguments
@@ -71,6 +72,21 @@ def _bounded(lines: tuple[str, ...], limits: ToolLimits) -> tuple[str, ...]:
             break
         kept.append(line)
     return tuple(kept)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadSkill:
+    name: str
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillText:
+    text: str
+
+
+def read_skill(ports: Ports, given: ReadSkill) -> SkillText:
+    return SkillText(skill_named(ports.skills, given.name).read(given.file))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,7 @@ from pawl.settings.guardrails import Guardrails
 from pawl.workspace.bench_files import Files
 
 if TYPE_CHECKING:
+    from pawl.agent.skill_library import Skill
     from pawl.checks.bench_checker import BenchChecker
     from pawl.code.editor import BenchEditor
     from pawl.code.import_map import ImportMap
@@ -108,6 +109,7 @@ class Ports:
     outliner: Callable[[], Outliner] | None = None
     checker: Callable[[], BenchChecker] | None = None
     """Without these two there is no such tool."""
+    skills: Mapping[str, Skill] = field(default_factory=dict)
     shows: Callable[[str], bool] = lambda path: True
     """Whether a model may be told what is found in this file."""
     limits: ToolLimits = field(default_factory=ToolLimits)

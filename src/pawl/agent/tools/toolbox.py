@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -39,6 +40,7 @@ from pawl.workspace.bench_files import Files, GatedFiles, UnopenedSurface
 from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
+    from pawl.agent.skill_library import Skill
     from pawl.checks.bench_checker import BenchChecker
     from pawl.code.editor import BenchEditor
     from pawl.code.outline import SourceOutliner
@@ -59,6 +61,7 @@ TOOLS: Mapping[str, tuple[type, Effect, Work]] = {
     "change_files": (file_tools.ChangeFiles, Effect.WRITES, file_tools.change_files),
     "run_command": (command_tools.RunCommand, Effect.RUNS, command_tools.run_command),
     "outline": (file_tools.OutlineOf, Effect.READS, file_tools.outline),
+    "read_skill": (file_tools.ReadSkill, Effect.READS, file_tools.read_skill),
     "check": (command_tools.CheckOf, Effect.RUNS, command_tools.check),
     "lsp_diagnostics": (command_tools.DiagnosticsOf, Effect.RUNS, command_tools.lsp_diagnostics),
 }
@@ -70,6 +73,8 @@ def toolbox(ports: Ports, own: Mapping[str, Build] | None = None) -> ToolRegistr
     missing = {"outline"} if ports.outliner is None else set()
     if ports.checker is None:
         missing |= {"check", "lsp_diagnostics"}
+    if not ports.skills:
+        missing |= {"read_skill"}
     variables = _variables(ports)
 
     def build(name: str) -> Tool[Any]:
@@ -140,7 +145,8 @@ class TimedWorker:
                     done.set_exception(error)
                 finally:
                     if not done.done():
-                        done.set_exception(RuntimeError("a file operation ended without a result"))
+                        # A defect; it belongs to whoever waits.
+                        done.set_exception(sys.exception())
 
 
 class TimedFiles:
@@ -280,9 +286,11 @@ class ToolSession:
         *,
         bench: LateBench | None = None,
         checker: Callable[[Files, CommandRunner], BenchChecker] | None = None,
+        skills: Mapping[str, Skill] | None = None,
     ) -> None:
-        """`checker` makes what checks the work on the bench; without it there is no such tool."""
+        """`checker` makes what checks the work on the bench; without it, or skills, there is no such tool."""
         settings = shop.config.settings
+        self.skills = skills or {}
         self.bench = bench or LateBench(shop)
         whole = TimedFiles(lambda: self.bench.bench.files, settings.file_seconds, lambda: self.bench.read_files)
         gate = shop.read_gate()
@@ -302,6 +310,7 @@ class ToolSession:
             # Checks see every file; what a model is told of their findings is judged by file.
             checker=partial(checker, whole, self.bench) if checker else None,
             shows=gate.lists,
+            skills=self.skills,
             limits=ToolLimits(tool_seconds=settings.tool_seconds, file_seconds=settings.file_seconds),
             cancel=shop.stop,
         )

@@ -15,6 +15,7 @@ COMMANDS = {
     "models": "list the configured models: reachable or not, and their prices",
     "policy": "show who may do what: tools by mode, stage and role",
     "prompts": "list, show and check the prompts that models get",
+    "skills": "list, show and check the skills that agents may read",
     "permissions": "show what an agent may do without asking, and check one call",
     "trust": "let the files of this folder configure Pawl, as they are now",
     "memory": "list, show, add and forget what Pawl remembers of the workspace",

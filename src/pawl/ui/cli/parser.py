@@ -24,6 +24,7 @@ FILES = {
     "approve": "pawl.ui.cli.do",
     "policy": "pawl.ui.cli.rules",
     "prompts": "pawl.ui.cli.rules",
+    "skills": "pawl.ui.cli.skills_command",
     "permissions": "pawl.ui.cli.permissions_command",
     "trust": "pawl.ui.cli.permissions_command",
     "patch": "pawl.ui.cli.patch_command",
