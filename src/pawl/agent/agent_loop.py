@@ -327,6 +327,13 @@ def converse(
     return talk.run()
 
 
+def _reading(place: str) -> dict[str, object]:
+    """The arguments that read `path`, or `path:10-20`."""
+    path, found, lines = place.rpartition(":")
+    start, _, end = lines.partition("-")
+    return {"path": path, "start": int(start), "end": int(end)} if found else {"path": place}
+
+
 @dataclass(slots=True)
 class _Talk:
     seat: AgentContext
@@ -348,11 +355,10 @@ class _Talk:
 
     def read_ahead(self, paths: Sequence[str]) -> None:
         number = sum(len(message.calls) for message in self.messages)
+        given = [_reading(path) for path in paths]
         calls = tuple(
-            ToolCall(
-                id=f"call_{number + place}", name="file_read", arguments={"path": path}, raw=json.dumps({"path": path})
-            )
-            for place, path in enumerate(paths, start=1)
+            ToolCall(id=f"call_{number + place}", name="file_read", arguments=one, raw=json.dumps(one))
+            for place, one in enumerate(given, start=1)
         )
         decision = self._composed().decision
         if calls and "file_read" in decision.tools:

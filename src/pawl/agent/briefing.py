@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pawl.agent import skill_library, workspace_memory
 from pawl.agent.instructions import instructions_of
-from pawl.agent.intents import mentioned
+from pawl.agent.intents import attached, mentioned
 from pawl.agent.tools.toolbox import ToolSession
 from pawl.checks.known_commands import known_commands
 from pawl.code.code_model import LEAST_BUDGET
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 MOST_MENTIONED, MOST_LINES = 3, 400
 """Files that the user names and that are no longer than this are read before the model is asked."""
+MOST_ATTACHED = 10
 
 Listener = Callable[[RunEvent], object]
 
@@ -58,10 +59,16 @@ def line_count(files: Files, path: str) -> int | None:
     return data.count(b"\n") + (not data.endswith(b"\n"))
 
 
-def read_ahead(files: Files, text: str) -> list[str]:
-    """The short files that the user names, so that the model need not ask for them."""
-    counted = ((path, line_count(files, path)) for path in mentioned(text))
-    return [path for path, lines in counted if lines is not None and lines <= MOST_LINES][:MOST_MENTIONED]
+def read_ahead(files: Files, text: str, *, named: bool = True) -> list[str]:
+    """The files that the user attaches, as `path` or `path:10-20`, and the short ones that are only `named`."""
+    given = [
+        f"{path}:{start}-{end}" if end is not None else path
+        for path, start, end in attached(text)
+        if line_count(files, path) is not None
+    ][:MOST_ATTACHED]
+    whole = {one.partition(":")[0] for one in given}
+    counted = ((path, line_count(files, path)) for path in (mentioned(text) if named else ()) if path not in whole)
+    return given + [path for path, lines in counted if lines is not None and lines <= MOST_LINES][:MOST_MENTIONED]
 
 
 def instructions(shop: Project, desk: ToolSession, request: str, listen: Listener) -> tuple[str, ...]:
@@ -73,9 +80,13 @@ def instructions(shop: Project, desk: ToolSession, request: str, listen: Listene
 
 
 def standing_context(shop: Project, desk: ToolSession, order: RunRequest, listen: Listener) -> tuple[str, ...]:
-    """Instructions, the environment of commands, the memories that fit the request, and the memory bank."""
+    """The user's doings, instructions, the environment of commands, memories that fit, and the memory bank."""
     request = order.text
-    told = (*instructions(shop, desk, request, listen), environment_line(shop, shlex.join(order.test_command)))
+    told = (
+        *order.context,
+        *instructions(shop, desk, request, listen),
+        environment_line(shop, shlex.join(order.test_command)),
+    )
     told += skill_library.told(desk.skills)
     return (*told, *workspace_memory.told(shop, request), *workspace_memory.bank_told(shop, desk.gated))
 

@@ -71,8 +71,8 @@ class Inbox:
     def restore(self, words: Iterable[str], orders: Iterable[RunRequest]) -> None:
         """Restore the words that an interrupted run had not reached; newer ones follow them."""
         with self._lock:
-            self._words[:0] = words
-            self._orders[:0] = orders
+            self._words[:0] = [one for one in words if one not in self._words]
+            self._orders[:0] = [one for one in orders if one not in self._orders]
 
     @property
     def waiting(self) -> tuple[RunRequest, ...]:

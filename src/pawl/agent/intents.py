@@ -107,8 +107,18 @@ def mentioned(text: str) -> Iterator[str]:
     found: dict[str, None] = {}
     for match in _PATH.finditer(text):
         if len(found) < MOST_NAMED:
-            found.setdefault(match[0].removeprefix("./").rstrip("."))
+            found.setdefault(match[0].removeprefix("@").removeprefix("./").rstrip("."))
     yield from found
+
+
+_ATTACHED = re.compile(r"(?:^|(?<=\s))@(?P<path>[^\s@:#,;!?()]*[\w+/-])(?:[:#]L?(?P<start>\d+)(?:-L?(?P<end>\d+))?)?")
+
+
+def attached(text: str) -> Iterator[tuple[str, int, int | None]]:
+    """The files that are attached with `@path`, `@path:10` or `@path:10-20`, with the first and the last line."""
+    for match in _ATTACHED.finditer(text):
+        start, end = match["start"], match["end"] or match["start"]
+        yield match["path"].removeprefix("./"), int(start or 1), int(end) if end else None
 
 
 LONGEST = 400

@@ -6,7 +6,8 @@ any other while it works.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import field, replace
 from pathlib import Path
 from shutil import which
@@ -200,6 +201,15 @@ class Session:
         if not order.conversation and self._conversation:
             order = replace(order, conversation=self._conversation)
         return self.do(order)
+
+    @contextmanager
+    def stoppable(self) -> Iterator[CancelToken]:
+        """For work beside a run that `interrupt` stops too."""
+        self._stop = CancelToken()
+        try:
+            yield self.cancel or self._stop
+        finally:
+            self._stop = None
 
     def interrupt(self) -> None:
         """Stops what is under way; the run can be resumed from there."""

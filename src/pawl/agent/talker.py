@@ -532,11 +532,12 @@ class Talker:
 
     def _mentioned(self, line: TurnInput) -> Sequence[str]:
         """Files that the user named, read ahead; the same ones when the talk is taken up again."""
-        if line.stage is not None or (line.history and line.mode is None) or not self.record.order.read_ahead:
+        if line.stage is not None or not self.record.order.read_ahead:
             return ()
         talk = self.record.talk(line.talk)
         if talk.read is None:
-            talk = replace(talk, read=tuple(read_ahead(self.works.desk.files, line.text)))
+            named = not line.history or line.mode is not None
+            talk = replace(talk, read=tuple(read_ahead(self.works.desk.files, line.text, named=named)))
             self.record.keep_talk(line.talk, talk)
         return talk.read or ()
 

@@ -223,6 +223,8 @@ class RunRequest:
     """A JSON schema that the answer to the user must fit."""
     commit: str = ""
     """`on` or `off`: whether what is promoted is committed; empty for the setting."""
+    context: tuple[str, ...] = ()
+    """Told to the model beside the request: what the user did meanwhile, or how it is to be answered."""
     record: str = ""
     """Where what is said is written as a script; empty for nowhere."""
     read_ahead: bool = True

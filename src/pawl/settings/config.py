@@ -101,6 +101,7 @@ class SettingsTables:
     verify: Mapping[str, object] = field(default_factory=dict)
     extensions: Mapping[str, object] = field(default_factory=dict)
     retries: Mapping[str, object] = field(default_factory=dict)
+    session: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

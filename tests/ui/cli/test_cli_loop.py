@@ -100,7 +100,7 @@ def test_ctrl_c_leaves_a_loop_that_goes_on_with_the_attempt_under_way(project: P
         process.send_signal(signal.SIGINT)
         rest = process.stdout.read().decode()
         assert process.wait(60) == 130
-    assert "go on with: pawl loop --resume r" in rest
+    assert "resume it with: pawl loop --resume r" in rest
     assert (pawl.workspace / "app.py").read_text() == FILES["app.py"]
     # Whether the third turn was taken depends on when the signal came.
     script(f'{WRONG}\n[[turn]]\nanswer = "Nothing."\n{FIX}')

@@ -37,12 +37,11 @@ def test_a_change_is_made_shown_approved_and_taken_back(place: Place):
     with place.open("--model", place.model(FIX)) as seen:
         seen.expect_status("scripted:script.toml · agent · asks at the end · $0.00 · /help")
         seen.type("fix the bug in @app")
-        seen.expect("\n  app.py")
+        seen.expect("\n> app.py")
         seen.type("\t\r\r")
         seen.expect(ASKED)
         shown = seen.text
         assert "› fix the bug in @app.py\n" in shown
-        assert "I look at app.py.\n" in shown
         assert "· file_read app.py → 2 lines" in shown
         assert "1   def after(number):\n2 -     return number + 2\n2 +     return number + 1\n" in shown
         assert (place.workspace / "app.py").read_text() == FILES["app.py"]
@@ -95,7 +94,7 @@ def test_a_run_is_stopped_by_one_key_and_can_be_gone_on_with(place: Place, key: 
     with place.open("--model", place.model(WORKS), "--approve", "never", columns=100) as seen:
         begin(seen)
         seen.type(key)
-        seen.expect("go on with: /resume r")
+        seen.expect("resume it with: /resume r")
         (place.workspace / "flag").write_text("go\n")
         seen.type("/resume\r")
         seen.expect("stopped: fix the bug slowly")
@@ -220,7 +219,7 @@ def test_a_session_ended_from_outside_leaves_the_terminal_as_it_was_and_its_run_
         begin(seen)
         seen.process.send_signal(signal.SIGTERM)
         assert seen.finish() == 143
-    assert "go on with: /resume r" in seen.text
+    assert "resume it with: /resume r" in seen.text
     assert seen.raw.rfind(b"\x1b[?2004l") > seen.raw.rfind(b"\x1b[?2004h")
 
 

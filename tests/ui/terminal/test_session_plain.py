@@ -17,7 +17,7 @@ answer = "`notes.txt:2` is new; nothing is wrong."
 match = { user = "AGENTS.md" }
 answer = "```markdown\\n# Project\\n\\nRun `pytest` on `app.py`.\\n```"
 [[turn]]
-match = { user = "Plan only" }
+match = { system = "Plan only" }
 answer = "1. Change `app.py`."
 [[turn]]
 times = 0

@@ -11,6 +11,7 @@ from pawl.models.router import model_config
 from pawl.settings.config import Config, partly_loaded
 from pawl.settings.hook_settings import hook_commands
 from pawl.settings.permissions import own_rules
+from pawl.settings.session_settings import session_settings
 from pawl.settings.trust import is_listed
 
 _READERS: tuple[Callable[[Config], object], ...] = (
@@ -19,6 +20,7 @@ _READERS: tuple[Callable[[Config], object], ...] = (
     lambda config: hook_commands(config.tables.hooks, str(config.file), own=True),
     own_rules,
     verify_settings,
+    session_settings,
     lambda config: is_listed(config, "/"),
 )
 """Whoever reads a table of the settings file."""

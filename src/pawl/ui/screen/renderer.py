@@ -128,12 +128,22 @@ class Meter:
     by_model: dict[str, ModelSpending] = field(default_factory=dict)
     context_tokens: int = 0
     context_window: int = 0
+    coming: int = 0
+    """Characters of the answer that is under way."""
 
     def hear(self, event: object) -> None:
-        if isinstance(event, RequestAnswered):
+        if isinstance(event, TextDelta | ThoughtDelta):
+            self.coming += len(event.text)
+        elif isinstance(event, RequestAnswered):
+            self.coming = 0
             self.by_model.setdefault(event.model, ModelSpending()).add(event)
         elif isinstance(event, Metered):
             self.context_tokens, self.context_window = event.context_tokens, event.context_window
+
+    @property
+    def tokens(self) -> int:
+        """In and out; of the answer that is under way about as many as it has letters for."""
+        return sum(one.input + one.output for one in self.by_model.values()) + self.coming // 4
 
     @property
     def cost(self) -> Decimal | None:

@@ -144,7 +144,8 @@ def _tell_end(report: Report, out: Screen) -> None:
             if trouble.advice:
                 out.hint(trouble.advice)
         what = "loop" if report.intent is Intent.LOOP else "do"
-        out.hint(f"go on with: pawl {what} --resume {report.run}")
+        stands = "" if report.entry is not None else "nothing of it was promoted; "
+        out.hint(f"{stands}resume it with: pawl {what} --resume {report.run}")
     elif report.entry is not None:
         more = f"; all of it is kept as entry {report.kept}" if report.kept is not None else ""
         undo = out.reword(f"pawl undo {report.entry}")

@@ -321,6 +321,13 @@ def short_model(model: str) -> str:
     return cut(name, 28)
 
 
+def brief_count(number: int) -> str:
+    """`940`, `3.4k` or `1.2M`."""
+    if number < 1_000:
+        return str(number)
+    return f"{number / 1_000:.1f}k" if number < 1_000_000 else f"{number / 1_000_000:.1f}M"
+
+
 def money(cost: Decimal | None) -> str:
     if cost is None:
         return "price unknown"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import textwrap
+from collections import deque
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +27,8 @@ GROUPS = {
     "yours": "yours",
 }
 MOST_LISTED = 15
+MOST_OUTPUT = 20
+"""Lines of a command of the user's that the model is told."""
 MOST_TOLD = 2
 """Exchanges that are shown of a conversation that is taken up again."""
 
@@ -279,6 +282,43 @@ class Actions:
             self._out.hint(f"  run {sitting.shared.waits} waits for your answer: /approve")
             return
         sitting.run_line("diff", *words_of(words))
+
+    def shell(self, words: str) -> None:
+        """A command of the user's on a bench; what it changed is shown and promoted if the user agrees."""
+        from pawl.agent.tools.toolbox import OutputLines
+        from pawl.ui.cli.run_command import exit_code, tell_ending, tell_landing
+        from pawl.workspace.benches import CommandRequest, keep, land, run_on_bench
+
+        sitting, shop = self._sitting, self._sitting.session.shop
+        sitting.face.activity(f"running {one_line(words)}")
+        said: deque[str] = deque(maxlen=MOST_OUTPUT)
+
+        def show(line: str) -> None:
+            said.append(line)
+            self._out.say(f"  {line}")
+
+        lines = OutputLines(show)
+        request = CommandRequest(argv=("/bin/sh", "-c", words), seconds=shop.config.settings.run_seconds)
+        with sitting.session.stoppable() as cancel:
+            ran = run_on_bench(shop, request, on_output=lines.feed, cancel=cancel)
+        lines.close()
+        sitting.face.activity("")
+        code = exit_code(ran)
+        self._out.say(f"{'✗' if code else '✓'} exit {code}, {ran.completed.seconds:.1f} s", "red" if code else "green")
+        tell_ending(self._out, ran.completed)
+        promote = False
+        if ran.capture.changes:
+            show_diff(self._out, ran.capture.changes, shop.store.blobs)
+            promote = (sitting.face.line("promote this? [y yes, n no] ") or "").strip().lower() in ("y", "yes")
+        landing = land(shop, ran, allow_protected=False) if promote else keep(shop, ran)
+        if ran.capture.changes or landing.held:
+            tell_landing(self._out, shop.store.blobs, ran, landing, failed=False, listed=True)
+        came = "its changes were promoted" if landing.promotion else "its changes were not promoted"
+        tail = "".join(f"\n  {line}" for line in said)
+        sitting.meanwhile.notes.append(
+            f"ran `{words}`: exit code {code}{f'; {came}' if ran.capture.changes else ''}"
+            + (f"; its last lines:{tail}" if tail else "")
+        )
 
     def output(self, words: str) -> None:
         """A call of the latest ones, whole; asked again without a new call, the one before it."""

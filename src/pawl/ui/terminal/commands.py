@@ -66,6 +66,9 @@ class Commands:
         advice = f"did you mean /{(starts or close)[0]}?" if starts or close else "/help lists them"
         raise UsageError(f"there is no command {'/' + name!r}", advice=advice)
 
+    def knows(self, name: str) -> bool:
+        return name in self._names()
+
     def _names(self) -> Mapping[str, SessionCommand]:
         return {name: one for one in self.every for name in (one.name, *one.others)}
 
@@ -79,6 +82,16 @@ def split(line: str) -> tuple[str, str] | None:
     if "/" in name or "\n" in name:
         return None
     return name.lower(), rest.strip()
+
+
+def is_shell(line: str) -> bool:
+    """`!make test` is a command of the user's."""
+    return line.startswith("!") and bool(line[1:].strip())
+
+
+def is_note(line: str) -> bool:
+    """`#tests run with make` is to be remembered; a heading of a longer text, or an issue's number, is not."""
+    return re.fullmatch(r"#\s?(?![\s#\d]).+", line) is not None
 
 
 def spoken_here(text: str) -> str:

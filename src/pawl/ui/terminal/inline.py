@@ -17,19 +17,22 @@ from typing import TextIO, cast
 
 from prompt_toolkit.application import Application, get_app
 from prompt_toolkit.application.run_in_terminal import run_in_terminal
-from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.buffer import Buffer, CompletionState
 from prompt_toolkit.completion import Completer
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.filters import Condition, is_searching, vi_insert_mode
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import History
 from prompt_toolkit.input import create_input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, Window
 from prompt_toolkit.layout.containers import Container
-from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
+from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl, SearchBufferControl
 from prompt_toolkit.layout.dimension import Dimension
+from prompt_toolkit.layout.processors import BeforeInput
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
@@ -37,7 +40,7 @@ from pawl.core.lazy_dataclass import dataclass
 from pawl.ui.cli.call import ENDING
 from pawl.ui.screen.approval import edited
 from pawl.ui.screen.diff import folded
-from pawl.ui.screen.screen import FoldingScreen, Screen, cut, one_line
+from pawl.ui.screen.screen import FoldingScreen, Screen, cells, cut, one_line
 from pawl.ui.terminal.input_line import completes
 from pawl.ui.terminal.terminal_session import TerminalSession
 
@@ -142,6 +145,9 @@ class Inline:
             completer=completer,
             complete_while_typing=Condition(lambda: completes(self.buffer.document.text_before_cursor)),
         )
+        self._search = SearchBufferControl(Buffer(multiline=False), [BeforeInput("search: ")], ignore_case=True)
+        self._pasted: dict[str, str] = {}
+        """Long pastes by the label that stands for each in the input."""
         self._activity = ("", 0.0)
         self._preview = ""
         self._question: InlineQuestion | None = None
@@ -180,6 +186,8 @@ class Inline:
             self._answered(None)
             self._loop = None
             self._draw()
+            if "title" in self._sitting.settings.notify:
+                self._send("\x1b]0;\x07")
 
     async def _tick(self) -> None:
         while True:
@@ -238,6 +246,14 @@ class Inline:
         self._app.renderer.clear()
         self._print("\n")
 
+    def attention(self, text: str) -> None:
+        signs = {"bell": "\a", "title": f"\x1b]0;{one_line(text)}\x07", "desktop": f"\x1b]9;{one_line(text)}\x07"}
+        self._call(self._send, "".join(signs[one] for one in self._sitting.settings.notify))
+
+    def _send(self, signs: str) -> None:
+        self._output.write_raw(signs)
+        self._output.flush()
+
     @property
     def asks(self) -> bool:
         return self._question is not None
@@ -250,9 +266,29 @@ class Inline:
             self._answered(text)
             return
         if text.strip():
-            self.buffer.append_to_history()
-            self.buffer.reset()
-            self._sitting.entered(text.strip())
+            self._sitting.entered(self.taken())
+
+    def taken(self) -> str:
+        """Empties the input: its text with what was pasted, which the arrow keys bring back."""
+        text = self.buffer.text
+        for label, whole in self._pasted.items():
+            text = text.replace(label, whole)
+        self.buffer.set_document(Document(text), bypass_readonly=True)
+        self.buffer.append_to_history()
+        self.buffer.reset()
+        self._pasted.clear()
+        return text.strip()
+
+    def paste(self, text: str) -> str:
+        """The text as it is put into the input: a label where it has many lines."""
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        lines = text.count("\n") + 1
+        if lines <= MOST_PASTED or self.asks:
+            return text
+        number = len(self._pasted) + 1
+        label = f"[{lines} lines]" if number == 1 else f"[{lines} lines, paste {number}]"
+        self._pasted[label] = text
+        return label
 
     def put_aside(self) -> bool:
         """Gives up the question that is asked; whether there was one."""
@@ -285,6 +321,7 @@ class Inline:
             full_screen=False,
             erase_when_done=True,
             mouse_support=False,
+            editing_mode=EditingMode.VI if self._sitting.settings.keys == "vi" else EditingMode.EMACS,
             enable_page_navigation_bindings=False,
         )
         app.ttimeoutlen = 0.05
@@ -303,12 +340,13 @@ class Inline:
                     _shown(self._activity_line),
                     _shown(self._question_lines),
                     Window(
-                        BufferControl(self.buffer, focus_on_click=False),
+                        BufferControl(self.buffer, search_buffer_control=self._search, focus_on_click=False),
                         height=Dimension(min=1, max=MOST_INPUT),
                         wrap_lines=True,
                         dont_extend_height=True,
                         get_line_prefix=prefix,
                     ),
+                    ConditionalContainer(Window(self._search, height=1), filter=is_searching),
                     _shown(lambda: _offered(self.buffer)),
                     Window(
                         FormattedTextControl(self._status_line), height=1, dont_extend_height=True, wrap_lines=False
@@ -331,7 +369,9 @@ class Inline:
         turn = SPINNER[int(time.monotonic() * 8) % len(SPINNER)] if marks else "*"
         took = time.monotonic() - since
         seconds = f" {took:.0f} s" if took >= 1 else ""
-        return [("fg:ansicyan", f"{turn} "), (_DIM, cut(f"{text}{seconds}", _width() - 2))]
+        spent = self._sitting.spending
+        room = _width() - 2 - cells(seconds) - cells(spent)
+        return [("fg:ansicyan", f"{turn} "), (_DIM, f"{cut(text, max(10, room))}{seconds}{spent}")]
 
     def _question_lines(self) -> StyleAndTextTuples:
         if self._question is None:
@@ -393,12 +433,23 @@ class Handlers:
         state = buffer.complete_state
         if state is not None and state.current_completion is not None:
             buffer.complete_state = None
+        elif state is not None and state.completions and not self._is_whole(state):
+            buffer.apply_completion(state.completions[0])
         elif buffer.document.text_before_cursor.endswith("\\") and not self.input.asks:
             buffer.delete_before_cursor()
             buffer.insert_text("\n")
         else:
             buffer.complete_state = None
             self.input.submit()
+
+    def _is_whole(self, state: CompletionState) -> bool:
+        """Whether what is typed names one of those that are offered, or another command."""
+        typed = state.original_document.text_before_cursor
+        named = typed.startswith("/") and self.sitting.shared.commands.knows(typed[1:].lower())
+        return named or any(typed[one.start_position :] == one.text.strip() for one in state.completions)
+
+    def paste(self, event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text(self.input.paste(event.data))
 
     def new_line(self, event: KeyPressEvent) -> None:
         event.current_buffer.insert_text("\n")
@@ -418,13 +469,14 @@ class Handlers:
         elif completes(buffer.document.text_before_cursor):
             buffer.start_completion(select_first=True)
         elif text and self.sitting.is_working and not self.input.asks:
-            buffer.append_to_history()
-            buffer.reset()
-            self.sitting.queued(text)
+            self.sitting.queued(self.input.taken())
 
     def back(self, event: KeyPressEvent) -> None:
+        """The offer before; without one the next mode."""
         if event.current_buffer.complete_state is not None:
             event.current_buffer.complete_previous()
+        elif not self.input.asks:
+            self.sitting.wishes.next_mode()
 
     def escape(self, event: KeyPressEvent) -> None:
         if event.current_buffer.complete_state is not None:
@@ -466,14 +518,16 @@ class Handlers:
 
 def bindings(handlers: Handlers) -> KeyBindings:
     made = KeyBindings()
-    made.add("enter")(handlers.enter)
-    made.add("escape", "enter")(handlers.new_line)
-    made.add("c-j")(handlers.line_feed)
-    made.add("tab")(handlers.tab)
-    made.add("s-tab")(handlers.back)
-    made.add("escape")(handlers.escape)
-    made.add("c-c")(handlers.interrupt)
-    made.add("c-d")(handlers.end)
+    typing = ~is_searching
+    made.add("enter", filter=typing)(handlers.enter)
+    made.add("escape", "enter", filter=typing & ~vi_insert_mode)(handlers.new_line)
+    made.add("c-j", filter=typing)(handlers.line_feed)
+    made.add("tab", filter=typing)(handlers.tab)
+    made.add("s-tab", filter=typing)(handlers.back)
+    made.add("escape", filter=typing & ~vi_insert_mode)(handlers.escape)
+    made.add("c-c", filter=typing)(handlers.interrupt)
+    made.add("c-d", filter=typing)(handlers.end)
+    made.add(Keys.BracketedPaste, filter=typing)(handlers.paste)
     made.add("c-l")(handlers.clear)
     made.add("c-o")(handlers.expand)
     made.add("c-z")(handlers.suspend)
@@ -482,6 +536,8 @@ def bindings(handlers: Handlers) -> KeyBindings:
 
 PROMPT, MORE, ASKED = "› ", "  ", "? "
 MOST_INPUT, MOST_PREVIEW, MOST_OFFERED = 10, 5, 6
+MOST_PASTED = 10
+"""Lines of a paste that stand in the input as they are."""
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _DIM = "fg:ansibrightblack"
 
@@ -511,7 +567,7 @@ def _offered(buffer: Buffer) -> StyleAndTextTuples:
     room = min(max(map(len, names)), _width() // 2)
     lines: StyleAndTextTuples = []
     for at, one in enumerate(part, start=start):
-        mark = ">" if at == chosen else " "
+        mark = ">" if at == (chosen or 0) else " "
         line = f"{mark} {cut(one.display_text, room):<{room}}  {one.display_meta_text}".rstrip()
         end = "\n" if at < start + len(part) - 1 else ""
         lines.append(("bold" if at == chosen else _DIM, cut(line, _width()) + end))

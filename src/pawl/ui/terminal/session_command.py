@@ -58,11 +58,14 @@ def session(config: Config, workspace: Path, call: Call) -> int:
         history=PrivateHistory(history_path(config.state, str(workspace))),
         completer=Suggestions(lambda: sitting.shared.commands.every, lambda: sitting.shared.paths),
     )
-    FoldingScreen(sys.stdout, color=config.color).hint(greeting(sitting))
+    screen = FoldingScreen(sys.stdout, color=config.color)
+    screen.hint(greeting(sitting))
     try:
         face.run(lambda: sitting.start(face))
     finally:
         sitting.leave()
+        for line in sitting.farewell():
+            screen.hint(line)
     return 128 + face.heard if face.heard else 0
 
 

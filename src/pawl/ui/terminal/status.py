@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Approval, Mode, RunRequest
+from pawl.settings.session_settings import PARTS
 from pawl.ui.screen.renderer import Meter
 from pawl.ui.screen.screen import cells, cut, money, short_model
 
 PLAN = (
-    "[Plan only; nothing can be changed now. Read what you need, then answer with a numbered plan: which files change"
-    " and how, in which order, how each step is verified, what is risky, and what you need to know from me.]"
+    "Plan only; nothing can be changed now. Read what you need, then answer with a numbered plan: which files change"
+    " and how, in which order, how each step is verified, what is risky, and what you need to know from the user."
 )
 
 
@@ -32,9 +34,16 @@ class SessionChoices:
     def mode_word(self) -> str:
         return "plan" if self.planning else str(self.mode)
 
-    def order(self, text: str, *, model: str = "") -> RunRequest:
+    def next_mode(self) -> None:
+        """From agent to plan to chat and back."""
+        word = self.mode_word
+        self.planning = word == "agent"
+        self.mode = Mode.CHAT if word == "plan" else Mode.AGENT
+
+    def order(self, text: str, *, model: str = "", context: tuple[str, ...] = ()) -> RunRequest:
         return RunRequest(
-            text=f"{text}\n\n{PLAN}" if self.planning else text,
+            text=text,
+            context=(*context, PLAN) if self.planning else context,
             mode=Mode.CHAT if self.planning else self.mode,
             approval=self.approval,
             model=model or self.model,
@@ -46,6 +55,11 @@ class SessionChoices:
 KEYS = (
     ("Enter", "send a request, or a message to the present run (taken at its next step)"),
     ("Tab", "complete a /command or @file; while a run works: queue the input as the next request"),
+    ("!COMMAND", "run a command on a bench, and choose whether its changes are promoted"),
+    ("#TEXT", "remember a sentence about this workspace"),
+    ("@FILE, @FILE:10-20", "attach a file, or some of its lines"),
+    ("Shift-Tab", "the next mode: agent, plan, chat"),
+    ("Ctrl-R", "search earlier inputs"),
     ("Esc, Ctrl-C", "stop the present run; Ctrl-C twice leaves"),
     ("Alt-Enter, Ctrl-J, \\ Enter", "a new line"),
     ("Up, Down", "earlier inputs of this workspace"),
@@ -68,19 +82,20 @@ KEYS_ASKED = "answer, or Enter for later"
 KEYS_IDLE = "/help"
 
 
-def status_line(wishes: SessionChoices, meter: Meter, *, model: str, doing: str, width: int) -> str:
+def status_line(
+    wishes: SessionChoices, meter: Meter, *, model: str, doing: str, width: int, parts: Sequence[str] = PARTS
+) -> str:
     """The parts in their order; where they do not fit the lowest rank goes first. `doing` is idle, working or asked."""
     keys = {"working": KEYS_WORKING, "asked": KEYS_ASKED}.get(doing, KEYS_IDLE)
-    spent = money(meter.cost) if meter.by_model else "$0.00"
-    ranked = [
-        (6, short_model(model) or "no model"),
-        (5, wishes.mode_word),
-        (2, ASKS[wishes.approval]),
-        (4, spent),
-        (3, f"context {meter.fill}%" if meter.fill is not None else ""),
-        (7 if doing != "idle" else 1, keys),
-    ]
-    parts = [part for part in ranked if part[1]]
-    while len(parts) > 1 and cells(SEPARATOR.join(text for _, text in parts)) > width:
-        parts.remove(min(parts))
-    return cut(SEPARATOR.join(text for _, text in parts), width)
+    ranked = {
+        "model": (6, short_model(model) or "no model"),
+        "mode": (5, wishes.mode_word),
+        "approval": (2, ASKS[wishes.approval]),
+        "cost": (4, money(meter.cost) if meter.by_model else "$0.00"),
+        "context": (3, f"context {meter.fill}%" if meter.fill is not None else ""),
+        "keys": (7 if doing != "idle" else 1, keys),
+    }
+    shown = [ranked[part] for part in parts if ranked[part][1]]
+    while len(shown) > 1 and cells(SEPARATOR.join(text for _, text in shown)) > width:
+        shown.remove(min(shown))
+    return cut(SEPARATOR.join(text for _, text in shown), width)

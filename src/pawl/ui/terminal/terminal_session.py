@@ -7,20 +7,34 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pawl.core.errors import PawlError, StoreError, UsageError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Approval, Mode, Report, RunState
+from pawl.settings.session_settings import session_settings
 from pawl.ui.cli.call import Call
 from pawl.ui.cli.main import run_words
 from pawl.ui.screen.renderer import EventRenderer, Meter
-from pawl.ui.screen.screen import Face, one_line
-from pawl.ui.terminal.commands import IDLE, MODEL, OWN, Commands, SessionCommand, split, spoken_here
+from pawl.ui.screen.screen import Face, brief, brief_count, money, one_line
+from pawl.ui.terminal.commands import (
+    IDLE,
+    MODEL,
+    OWN,
+    Commands,
+    SessionCommand,
+    is_note,
+    is_shell,
+    split,
+    spoken_here,
+)
+from pawl.ui.terminal.meanwhile import Meanwhile
 from pawl.ui.terminal.status import SessionChoices, status_line
 
 if TYPE_CHECKING:
@@ -35,6 +49,7 @@ NO_MODEL = "no model is configured"
 NO_MODEL_ADVICE = (
     "set PAWL_MODEL or /model NAME; without one these work: run the tests, lint, undo, fix them, and the / commands"
 )
+MOST_ECHOED = 12
 Job = Callable[[], None]
 
 
@@ -65,6 +80,10 @@ class SessionFace(Face, Protocol):
     def leave(self) -> None:
         """Ends the session."""
 
+    def attention(self, text: str) -> None:
+        """Calls the user, who may be looking elsewhere."""
+        return
+
 
 class TerminalSession:
     """The session itself, whatever face it has."""
@@ -77,13 +96,23 @@ class TerminalSession:
         self.wishes = SessionChoices(
             model=options.model or "", mode=Mode(options.mode), approval=Approval(options.approve)
         )
+        self.settings = session_settings(config)
         self._begin = begin
         self.meter = Meter()
+        self.meanwhile = Meanwhile()
         self.shared = Shared()
         self.act: Callable[[str, str], None] = lambda name, words: None
         """Carries out a command that is no command of the command line."""
         self.look_again: Callable[[TerminalSession], None] = lambda sitting: None
         self.left = threading.Event()
+        self._before: tuple[int, Decimal | None] = (0, Decimal(0))
+        """Tokens and cost of the session when the present run began."""
+        self._began = time.monotonic()
+        """When the present run began, or went on after a question."""
+        self.promoted: list[int] = []
+        """The entries of this session."""
+        self.not_begun: tuple[str, ...] = ()
+        """The requests that were queued when it ended."""
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._working = 0
         self._handing_over = threading.Lock()
@@ -120,12 +149,22 @@ class TerminalSession:
             raise self._failed
 
     @property
+    def spending(self) -> str:
+        """The tokens and the cost of the present run so far."""
+        tokens, cost = self.meter.tokens - self._before[0], self.meter.cost
+        if tokens <= 0:
+            return ""
+        spent = "" if cost is None or self._before[1] is None else f" · {money(cost - self._before[1])}"
+        return f" · {brief_count(tokens)} tokens{spent}"
+
+    @property
     def is_working(self) -> bool:
         return self._working > 0
 
     def status(self, width: int, *, asked: bool) -> str:
         doing = "asked" if asked else "working" if self.is_working else "idle"
-        return status_line(self.wishes, self.meter, model=self.shared.model, doing=doing, width=width)
+        parts = self.settings.status_line
+        return status_line(self.wishes, self.meter, model=self.shared.model, doing=doing, width=width, parts=parts)
 
     def entered(self, text: str, *, echo: bool = True) -> None:
         """A request or a command."""
@@ -141,8 +180,18 @@ class TerminalSession:
         named = split(text)
         if named is not None:
             self._command(*named)
+        elif is_shell(text):
+            self._later(lambda: self.act("shell", text[1:].strip()))
+        elif is_note(text):
+            self._later(lambda: self.run_line("memory", "add", text[1:].strip()))
         else:
             take(text)
+
+    def _later(self, work: Job) -> None:
+        """After the present run, if one works."""
+        if self.is_working:
+            self.face.out.hint("  waits for the present run")
+        self.job(work)
 
     def take(self, text: str) -> None:
         """A request, or words for the run that works."""
@@ -189,9 +238,7 @@ class TerminalSession:
             elif found.group != OWN and IDLE not in found.needs and not found.line:
                 self.act(found.name, words)
             else:
-                if self.is_working:
-                    self.face.out.hint("  waits for the present run")
-                self.job(lambda: self._carry_out(found, words))
+                self._later(lambda: self._carry_out(found, words))
         except PawlError as error:
             self.tell_error(error)
 
@@ -209,7 +256,9 @@ class TerminalSession:
             self._session = Session(shop, self.renderer.hear)
             self._opened.set()
             self._begin(self)
+            self.meanwhile.mark(shop)
             yield
+            self.not_begun = tuple(one.text for one in self._session.queued)
 
     @contextmanager
     def here(self, face: SessionFace) -> Iterator[None]:
@@ -255,7 +304,10 @@ class TerminalSession:
 
     def request(self, text: str, *, model: str = "") -> None:
         """Carries a request out, with all that follows from it."""
-        order = self.wishes.order(text, model=model)
+        talking = bool(self.wishes.conversation)
+        context = self.meanwhile.told(self.session.shop, self.shared.paths, talking=talking)
+        order = self.wishes.order(text, model=model, context=context)
+        self._before, self._began = (self.meter.tokens, self.meter.cost), time.monotonic()
         self.carry(lambda: self.session.do(order))
 
     def carry(self, begin: Callable[[], Report | None]) -> None:
@@ -263,6 +315,7 @@ class TerminalSession:
         while report is not None:
             report = self.settled(report)
             self.tell(report)
+            self.meanwhile.mark(self.session.shop)
             if self.left.is_set():
                 return
             report = self.session.go_on()
@@ -274,11 +327,21 @@ class TerminalSession:
         while report.state is RunState.WAITING and not self.left.is_set():
             self.renderer.finish()
             self.face.activity("")
+            self._call_user("waits for your answer")
             given = ask_approval(self.session, report, self.face)
+            self._began = time.monotonic()
             if given is None:
                 break
             try:
+                every = len(self.session.hunks(report.run))
                 report = self.session.answer(report.run, given)
+                if given.hunks:
+                    some = ", ".join(map(str, given.hunks))
+                    self.meanwhile.notes.append(
+                        f"took only hunk {some} of the {every} of your change, left the rest out"
+                    )
+                elif given.patch:
+                    self.meanwhile.notes.append("edited your change before it was promoted; read the files again")
             except PawlError as error:
                 self.tell_error(error)
         self.shared.waits = report.run if report.state is RunState.WAITING else ""
@@ -292,7 +355,31 @@ class TerminalSession:
         if any(one.id == report.conversation for one in self.session.conversations()):
             self.wishes.conversation = report.conversation
         tell(shop, report, self.face, changes_of(shop, report))
+        if report.entry is not None:
+            self.promoted.append(report.entry)
+        queued = self.session.queued
+        if report.state is not RunState.ENDED and queued:
+            self.face.out.hint(f"queued, and not begun: {'; '.join(brief(one.text, 60) for one in queued)}")
         self.face.out.say()
+        self._call_user("has ended")
+
+    def _call_user(self, what: str) -> None:
+        if time.monotonic() - self._began >= self.settings.notify_seconds:
+            self.face.attention(f"pawl {what} in {self.workspace.name}")
+
+    def farewell(self) -> list[str]:
+        """How things stand when the session ends, and how to go on."""
+        lines = []
+        if self.promoted:
+            entries = ", ".join(map(str, self.promoted))
+            lines.append(f"promoted in this session: entry {entries}; undo the last with: pawl undo")
+        if self.shared.waits:
+            lines.append(f"run {self.shared.waits} waits for your answer: pawl approve {self.shared.waits}")
+        if self.not_begun:
+            lines.append(f"queued, and not begun: {'; '.join(brief(text, 60) for text in self.not_begun)}")
+        if self.wishes.conversation:
+            lines.append("continue this conversation with: pawl -c")
+        return lines
 
     def tell_error(self, error: PawlError) -> None:
         self.face.out.say(f"! {error.message}", "bold red")
@@ -334,4 +421,6 @@ def words_of(text: str) -> list[str]:
 
 def _echo(text: str) -> str:
     first, *more = text.split("\n")
+    if len(more) > MOST_ECHOED:
+        more = [*more[: MOST_ECHOED - 1], f"… {len(more) - MOST_ECHOED + 1} more lines"]
     return "\n".join([f"› {one_line(first)}", *(f"  {one_line(line)}" for line in more)])
