@@ -14,8 +14,7 @@ from pawl.checks.lsp.servers import server, servers
 from pawl.checks.lsp.verdicts import Host
 from pawl.core.diagnostic import Diagnostic
 from pawl.core.errors import ParseFailed, ServerUnavailable, TimedOut
-from pawl.repair.recoverer import advised
-from pawl.repair.recovery_map import recover, undefined_name
+from pawl.repair.recovery import advised, recover, undefined_name
 from pawl.repair.sources import RecoverySituation, symbols_of
 
 pytestmark = pytest.mark.spec("A12")

@@ -12,7 +12,7 @@ from pawl.checks.output import Origin
 from pawl.checks.report_readers import by_traceback
 from pawl.core.diagnostic import Diagnostic
 from pawl.core.errors import ConfigError
-from pawl.repair.recovery_map import python_map, recover, with_users
+from pawl.repair.recovery import python_map, recover, with_users
 from pawl.repair.sources import close, module_of, symbols_of
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from pawl.core.diagnostic import Diagnostic
 from pawl.core.errors import ConfigError
-from pawl.repair.recovery_map import javascript_map, python_map, recover, with_users
+from pawl.repair.recovery import javascript_map, python_map, recover, with_users
 from pawl.repair.sources import symbols_of
 
 pytestmark = pytest.mark.spec("A12")

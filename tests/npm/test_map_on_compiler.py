@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pawl.core.diagnostic import Diagnostic
-from pawl.repair.recovery_map import javascript_map, recover
+from pawl.repair.recovery import javascript_map, recover
 from pawl.repair.sources import symbols_of
 
 pytestmark = [pytest.mark.npm, pytest.mark.timeout(300), pytest.mark.spec("A12")]

@@ -38,8 +38,7 @@ from pawl.repair.model import (
     StageBegun,
     SuspiciousLine,
 )
-from pawl.repair.recoverer import PythonRecoverer, UnseenRecoverer
-from pawl.repair.recovery_map import SAY, beyond
+from pawl.repair.recovery import SAY, PythonRecoverer, UnseenRecoverer, beyond, recoveries_for
 from pawl.repair.recovery_names import is_packages, meant_module, package_of, plugin_of
 from pawl.repair.script_fixer import ScriptFixer
 from pawl.repair.script_ground import ScriptGround
@@ -171,7 +170,11 @@ class _Fixer(RepairStrategy[PythonGround]):
         reason, advice = self._hopeless()
         if not reason:
             findings = [finding for finding in self.verdict.findings if self.asked_for(finding)]
-            aside = [finding.test for finding in findings if finding.test and beyond(finding, self.ground.recoveries)]
+            aside = [
+                finding.test
+                for finding in findings
+                if finding.test and beyond(finding, recoveries_for(self.ground, "python"))
+            ]
             self.ground.note_tests("set aside, what they need is missing", aside)
         if not reason and self.verdict.standing is not Status.PASS:
             reason, advice = self._why(self.searched())
@@ -216,7 +219,7 @@ class _Fixer(RepairStrategy[PythonGround]):
 
     def mendable(self) -> list[Diagnostic]:
         wanted = (finding for finding in failing_tests(self.verdict) if self.asked_for(finding))
-        known = self.ground.recoveries
+        known = recoveries_for(self.ground, "python")
         return [finding for finding in wanted if beyond(finding, known) is None and not is_uncollected(finding)]
 
     def near(self, failing: list[Diagnostic]) -> list[Diagnostic]:
@@ -353,7 +356,7 @@ def needs(ground: PythonGround, findings: Iterable[Diagnostic], symbols: Symbols
     reasons: dict[str, None] = {}
     advice: dict[str, None] = {}
     for finding in findings:
-        found = beyond(finding, ground.recoveries)
+        found = beyond(finding, recoveries_for(ground, "python"))
         if found is None:
             continue
         entry, groups = found

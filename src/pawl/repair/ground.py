@@ -18,7 +18,6 @@ from pawl.checks.catalog import Detection, detect
 from pawl.checks.output import places
 from pawl.checks.report import UNLISTED
 from pawl.checks.runners import launched
-from pawl.checks.settings import verify_settings
 from pawl.checks.steps import Subject, Tests, failed, stopped
 from pawl.checks.verifier import Verifier
 from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Status, TestCounts
@@ -39,7 +38,6 @@ from pawl.repair.model import (
     RepairRequest,
     StageBegun,
 )
-from pawl.repair.recovery_map import RecoveryEntry, python_map, with_users
 from pawl.repair.sources import FixTarget, aim_at
 from pawl.sandbox.cancel import CancelToken
 from pawl.workspace.bench import Bench
@@ -174,11 +172,6 @@ class PythonGround(RepairGround):
     def framework(self) -> str:
         assert self.detection.framework is not None
         return self.detection.framework.name
-
-    @property
-    def recoveries(self) -> tuple[RecoveryEntry, ...]:
-        """The recovery map with the user's entries."""
-        return with_users(python_map(), verify_settings(self.shop.config).recovery)
 
     def limits(self, seconds: float) -> Limits:
         return self.shop.config.settings.limits(seconds)

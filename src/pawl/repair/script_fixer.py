@@ -10,7 +10,6 @@ from dataclasses import field, replace
 from importlib import resources
 
 from pawl.checks.climb import separated
-from pawl.checks.settings import verify_settings
 from pawl.checks.steps import Subject, stopped
 from pawl.code.languages import is_test
 from pawl.core.diagnostic import CheckResult, Diagnostic
@@ -27,8 +26,16 @@ from pawl.repair.model import (
     StageBegun,
     TextEdit,
 )
-from pawl.repair.recoverer import MOST_CANDIDATES, Recoverer, as_long_as_better, places_of, repair_by
-from pawl.repair.recovery_map import RecoveryEntry, javascript_map, recover, with_users
+from pawl.repair.recovery import (
+    MOST_CANDIDATES,
+    Recoverer,
+    RecoveryEntry,
+    as_long_as_better,
+    places_of,
+    recover,
+    recoveries_for,
+    repair_by,
+)
 from pawl.repair.script_ground import ScriptGround, findings_of, search
 from pawl.repair.sources import RecoveryCandidate, symbols_of
 from pawl.repair.strategy import Dispute, RepairStrategy, Told, picked, why_not
@@ -225,8 +232,7 @@ class ScriptFixer(RepairStrategy[ScriptGround]):
         return tuple(findings_of((*self.read, self.verdict)))
 
     def mend(self) -> Told:
-        entries = with_users(javascript_map(), verify_settings(self.ground.shop.config).recovery)
-        recovering = ScriptRecoverer(self.ground, entries=entries)
+        recovering = ScriptRecoverer(self.ground, entries=recoveries_for(self.ground, "javascript"))
         self.read, self.verdict = recovering.run(self.first_read, self.first)
         self.repairs += recovering.repairs
         self.dispute, self.picked = recovering.dispute, recovering.picked
