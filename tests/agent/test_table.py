@@ -23,8 +23,8 @@ from pawl.settings.permission_rules import parse_allowances as parse
 pytestmark = pytest.mark.spec("C3")
 
 SNAPSHOT = Path(__file__).parent / "snapshots" / "table.txt"
-READS = {"file_read", "file_search", "outline", "read_skill"}
-WRITES = {"change_files", "file_write", "line_edit", "modify", "strict_patch"}
+READS = {"file_read", "file_search", "list_files", "outline", "read_skill"}
+WRITES = {"change_files", "file_write", "line_edit", "modify", "revert", "strict_patch"}
 RUNS = {"check", "lsp_diagnostics", "run_command"}
 EVERYTHING = list(itertools.product(Stage, Mode, RoleName, Reasoning, Approval))
 VARIABLES = {
@@ -220,7 +220,7 @@ def test_the_page_names_every_tool_stage_and_role():
     for name in (*allowances().tools, *Stage, *RoleName, *Mode):
         assert name in page
     assert "| agent | lead | act, follow_up | `check`, `delegate` |" in page
-    reads = "`file_read`, `file_search`, `outline`, `read_skill`"
+    reads = "`file_read`, `file_search`, `list_files`, `outline`, `read_skill`"
     assert f"| chat | artisan | warmup, plan, act, follow_up, qa, study | {reads} |" in page
     assert all(line.startswith(("| ", "### ")) for line in page.splitlines() if line)
 

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 
 LONGEST_TITLE, LONGEST_WHAT = 72, 200
+BASELINE_SECONDS = 5.0
+"""How long a check of the tests waits for those without the change, to tell what is older."""
 MOST_FINDINGS = 500
 """Of the baseline, for the record."""
 
@@ -365,12 +367,12 @@ class BenchWorks:
     def _checker(self, files: Files, runner: CommandRunner) -> BenchChecker:
         from pawl.checks.bench_checker import BenchChecker
 
-        return BenchChecker(self.verifier, files, runner, self._changed)
+        return BenchChecker(self.verifier, files, runner, self._work, partial(self.known_before, BASELINE_SECONDS))
 
-    def _changed(self) -> list[str]:
+    def _work(self) -> ChangeSet:
         with suppress(Conflicted):
-            return sorted(self._captured()[0].paths)
-        return []
+            return self._captured()[0]
+        return EMPTY
 
 
 def is_there(shop: Project, path: str) -> bool:

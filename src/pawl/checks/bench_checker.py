@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
+from pawl.checks.catalog import detect, some_tests
 from pawl.checks.lsp.verdicts import diagnosed, host, servers_for
 from pawl.checks.project_facts import CHEAP, CheckKind, Folder
+from pawl.checks.steps import Tests, skipped
+from pawl.checks.verdict import TESTS, failing
 from pawl.checks.verifier import Verifier
+from pawl.core.change import ChangeSet
 from pawl.core.diagnostic import Check, CheckResult
 from pawl.core.lazy_dataclass import dataclass
 from pawl.workspace.git import CommandRunner
@@ -15,6 +20,7 @@ CHECKS: Mapping[Check, tuple[CheckKind, ...]] = {
     Check.BUILD: (CheckKind.SYNTAX, CheckKind.BUILD),
     Check.LINT: (CheckKind.LINT,),
     Check.TYPECHECK: (CheckKind.TYPES, CheckKind.DIAGNOSTICS),
+    Check.TESTS: (CheckKind.TESTS,),
     Check.ALL: CHEAP,
 }
 """The kinds of checks that a word stands for."""
@@ -27,10 +33,33 @@ class BenchChecker:
     verifier: Verifier
     files: Folder
     runner: CommandRunner
-    changed: Callable[[], Iterable[str]]
+    work: Callable[[], ChangeSet]
+    """The changes of the bench."""
+    before: Callable[[], CheckResult | None]
+    """The tests without them, as far as they are known."""
 
-    def check(self, what: Check, *, seconds: float) -> Sequence[CheckResult]:
-        return self.verifier.check_bench(CHECKS[what], self.files, self.runner, self.changed(), seconds)
+    def check(self, what: Check, *, seconds: float, tests: Sequence[str] = ()) -> Sequence[CheckResult]:
+        """`tests` are those to run; without any, those that the changes reach."""
+        work = self.work()
+        if what is not Check.TESTS and not tests:
+            return self.verifier.check_bench(CHECKS[what], self.files, self.runner, sorted(work.paths), seconds)
+        verifier = replace(self.verifier, choice=None) if tests else self.verifier.choosing(work)
+        subject = verifier.subject(self.files, self.runner, seconds)
+        if tests:
+            framework = detect(self.files).framework
+            words = some_tests(framework, tests, python=subject.python) if framework else ()
+            if not words:
+                return (skipped(TESTS, "they cannot be run by name here; use run_command"),)
+            subject = replace(subject, test_command=words)
+        return (self._told(Tests().run(subject)),)
+
+    def _told(self, result: CheckResult) -> CheckResult:
+        """The result, with how many of its failures are older than the work."""
+        before = self.before()
+        old = () if before is None else failing((*before.findings, *before.old))
+        count = sum(one.test in old for one in result.findings)
+        more = f"{count} of {len(result.findings)} failed before any change" if result.findings and before else ""
+        return replace(result, reason="; ".join(part for part in (result.reason, more) if part))
 
     def diagnose(self, paths: Sequence[str], *, seconds: float) -> Sequence[CheckResult]:
         subject = self.verifier.subject(self.files, self.runner, seconds)

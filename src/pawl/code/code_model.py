@@ -12,13 +12,15 @@ from pawl.core.typed import AtLeast
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineEdit:
-    """One line to be replaced, if it is still what `old` says."""
+    """One line, or a range of lines, to be replaced, if the first is still what `old` says."""
 
     line: Annotated[int, AtLeast(1)]
     """From 1."""
     old: str
     new: str | None = None
-    """May hold several lines; None takes the line out."""
+    """May hold several lines; None takes the lines out."""
+    end: int | None = None
+    """The last line of the range; None for one line."""
 
 
 class FileOperation(StrEnum):

@@ -186,16 +186,17 @@ def line_edits(path: str, data: bytes, edits: Sequence[LineEdit], guardrails: Gu
             advice="read the file again and give the lines as they are now",
         )
     for edit in sorted(edits, key=lambda edit: edit.line, reverse=True):
-        text = replaced_line(text, edit.line, edit.new)
+        text = replaced_line(text, edit.line, edit.new, end=edit.end)
     return checked(path, data, text, guardrails)
 
 
-def replaced_line(text: Text, line: int, new: str | None) -> Text:
-    """The text with a line (from 1) replaced by one or several, or taken out."""
-    start, stop = text.line_start(line - 1), text.line_start(line)
+def replaced_line(text: Text, line: int, new: str | None, *, end: int | None = None) -> Text:
+    """The text with a line (from 1), or those up to `end`, replaced by one or several, or taken out."""
+    last = end or line
     if new is None:
-        return text.spliced(start, stop, "")
-    return text.spliced(start, start + len(text.lines[line - 1]), without_last_break(new))
+        return text.spliced(text.line_start(line - 1), text.line_start(last), "")
+    stop = text.line_start(last - 1) + len(text.lines[last - 1])
+    return text.spliced(text.line_start(line - 1), stop, without_last_break(new))
 
 
 def line_mismatch(text: Text, line: int, old: str | None) -> str | None:
@@ -216,13 +217,14 @@ def without_last_break(content: str) -> str:
 
 
 def _mismatches(text: Text, edits: Sequence[LineEdit]) -> list[str]:
-    times = Counter(edit.line for edit in edits)
+    count = len(text.lines)
+    wrong = [edit for edit in edits if edit.end is not None and not edit.line <= edit.end <= count]
+    if wrong:
+        return [f"lines {edit.line} to {edit.end} are no range of the file's {count} lines" for edit in wrong]
+    times = Counter(line for edit in edits for line in range(edit.line, (edit.end or edit.line) + 1))
     found = [f"line {line} is edited {count} times" for line, count in sorted(times.items()) if count > 1]
-    for edit in sorted(edits, key=lambda edit: edit.line):
-        mismatch = line_mismatch(text, edit.line, edit.old)
-        if mismatch is not None:
-            found.append(mismatch)
-    return found
+    said = (line_mismatch(text, edit.line, edit.old) for edit in sorted(edits, key=lambda edit: edit.line))
+    return [*found, *filter(None, said)]
 
 
 def _elsewhere(text: Text, wanted: str) -> str:

@@ -93,6 +93,7 @@ class Check(StrEnum):
     BUILD = "build"
     LINT = "lint"
     TYPECHECK = "typecheck"
+    TESTS = "tests"
     ALL = "all"
 
 

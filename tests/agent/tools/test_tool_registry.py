@@ -28,12 +28,14 @@ from pawl.core.typed import AtLeast
 
 NAMES = (
     "file_search",
+    "list_files",
     "file_read",
     "file_write",
     "strict_patch",
     "line_edit",
     "modify",
     "change_files",
+    "revert",
     "run_command",
 )
 
@@ -147,6 +149,8 @@ ARGUMENTS = st.dictionaries(
 def test_whatever_a_model_sends_is_decoded_or_refused_and_never_a_crash(name: str, arguments):
     kinds = {
         "file_search": file_search.FileSearch,
+        "list_files": file_read.ListFiles,
+        "revert": file_read.Revert,
         "file_read": file_read.FileRead,
         "file_write": file_write.FileWrite,
         "strict_patch": strict_patch.StrictPatch,

@@ -132,6 +132,7 @@ _MESSAGE_CHARACTERS = 600
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckOf:
     what: Check = Check.ALL
+    tests: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +156,9 @@ class CheckOutput:
 
 def check(ports: Ports, given: CheckOf) -> CheckOutput:
     assert ports.checker is not None
-    verdicts = ports.checker().check(given.what, seconds=ports.limits.check_seconds)
+    runs_tests = given.what is Check.TESTS or given.tests
+    seconds = ports.limits.most_command_seconds if runs_tests else ports.limits.check_seconds
+    verdicts = ports.checker().check(given.what, seconds=seconds, tests=given.tests)
     return CheckOutput(verdicts=_shown(ports, verdicts), findings=ports.limits.findings)
 
 

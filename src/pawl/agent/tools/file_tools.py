@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Annotated
 
 from pawl.agent.skill_library import skill_named
 from pawl.agent.tools.tool_registry import Ports, ToolLimits
 from pawl.code.code_model import Definition, Edited, FileOutline, LineEdit, Modification, Outline
-from pawl.core.errors import BadArguments
+from pawl.core.errors import BadArguments, NotFound, NothingToDo
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import AtLeast
 
@@ -87,6 +88,58 @@ class SkillText:
 
 def read_skill(ports: Ports, given: ReadSkill) -> SkillText:
     return SkillText(skill_named(ports.skills, given.name).read(given.file))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListFiles:
+    path: str = ""
+    depth: Annotated[int, AtLeast(1)] = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileList:
+    lines: tuple[str, ...]
+    more: int
+
+    @property
+    def text(self) -> str:
+        return "\n".join((*self.lines, f"[{self.more} more; list a narrower folder]") if self.more else self.lines)
+
+
+def list_files(ports: Ports, given: ListFiles) -> FileList:
+    base = given.path.removeprefix("./").strip("/")
+    base = f"{base}/" if base not in ("", ".") else ""
+    counts: Counter[str] = Counter()
+    for path in filter(ports.shows, ports.files.walk(base.rstrip("/"))):
+        names = path.removeprefix(base).split("/")
+        folder = "/".join(names[: given.depth]) + "/" if len(names) > given.depth else ""
+        counts[f"{base}{folder}" if folder else path] += 1
+    if not counts:
+        raise NotFound(f"there is no file in {given.path or '.'!r}", advice="list the folder above it")
+    lines = [f"{name} {count} files" if name.endswith("/") else name for name, count in sorted(counts.items())]
+    most = ports.limits.matches
+    return FileList(lines=tuple(lines[:most]), more=len(lines[most:]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revert:
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reverted:
+    paths: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return f"as in the workspace again: {', '.join(self.paths)}"
+
+
+def revert(ports: Ports, given: Revert) -> Reverted:
+    paths = tuple(ports.take_back(given.path.removeprefix("./").strip("/")))
+    if not paths:
+        raise NothingToDo(f"nothing of {given.path or '.'!r} was changed", advice="go on")
+    return Reverted(paths)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,6 +110,8 @@ class Ports:
     checker: Callable[[], BenchChecker] | None = None
     """Without these two there is no such tool."""
     skills: Mapping[str, Skill] = field(default_factory=dict)
+    take_back: Callable[[str], Iterable[str]] = lambda path: ()
+    """Undoes the changes of a path, or all, on the bench, and names them."""
     shows: Callable[[str], bool] = lambda path: True
     """Whether a model may be told what is found in this file."""
     limits: ToolLimits = field(default_factory=ToolLimits)

@@ -53,12 +53,14 @@ Work = Callable[[Ports, Any], ToolOutput]
 
 TOOLS: Mapping[str, tuple[type, Effect, Work]] = {
     "file_search": (file_search.FileSearch, Effect.READS, file_search.file_search),
+    "list_files": (file_tools.ListFiles, Effect.READS, file_tools.list_files),
     "file_read": (file_tools.FileRead, Effect.READS, file_tools.file_read),
     "file_write": (file_tools.FileWrite, Effect.WRITES, file_tools.file_write),
     "strict_patch": (file_tools.StrictPatch, Effect.WRITES, file_tools.strict_patch),
     "line_edit": (file_tools.LineEdits, Effect.WRITES, file_tools.line_edit),
     "modify": (Modification, Effect.WRITES, file_tools.modify),
     "change_files": (file_tools.ChangeFiles, Effect.WRITES, file_tools.change_files),
+    "revert": (file_tools.Revert, Effect.WRITES, file_tools.revert),
     "run_command": (command_tools.RunCommand, Effect.RUNS, command_tools.run_command),
     "outline": (file_tools.OutlineOf, Effect.READS, file_tools.outline),
     "read_skill": (file_tools.ReadSkill, Effect.READS, file_tools.read_skill),
@@ -298,6 +300,7 @@ class ToolSession:
         self.files = WatchedFiles(self.gated)
         """The way of tools, packs and prompts to the bench's files. An answer rests on what is read here."""
         self._guardrails = shop.guardrails
+        self._blobs = shop.store.blobs
         self._closing = ExitStack()
         self._closing.callback(self.bench.close)
         ports = Ports(
@@ -309,6 +312,7 @@ class ToolSession:
             outliner=lambda: self.outliner,
             # Checks see every file; what a model is told of their findings is judged by file.
             checker=partial(checker, whole, self.bench) if checker else None,
+            take_back=self._take_back,
             shows=gate.lists,
             skills=self.skills,
             limits=ToolLimits(tool_seconds=settings.tool_seconds, file_seconds=settings.file_seconds),
@@ -336,6 +340,15 @@ class ToolSession:
         outliner = SourceOutliner(self._guardrails)
         self._closing.callback(outliner.close)
         return outliner
+
+    def _take_back(self, path: str) -> tuple[str, ...]:
+        """What tools and commands changed there is as the workspace has it."""
+        if not self.bench.is_open:
+            return ()
+        changes = self.bench.bench.capture().changes
+        chosen = [one for one in changes.paths if not path or one == path or one.startswith(f"{path}/")]
+        self.bench.bench.apply(changes.only(chosen).inverted(), self._blobs)
+        return tuple(sorted(chosen))
 
     @property
     def names(self) -> tuple[str, ...]:
