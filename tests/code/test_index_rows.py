@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pawl.code.languages import FileKind
 from pawl.code.librarian import CodeLibrarian as Index
 from pawl.code.parsers import IndexPage, ParserLimits, Parsers, Rows, read
-from pawl.code.tokens import WORD, Tokens, tokens
+from pawl.code.query import WORD, Tokens, tokens
 from pawl.core import redact
 from pawl.core.redact import Redactor
 from pawl.settings.files import Tree

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pawl.code.query import Mention, StackFrame, Zone, phrase, understand
-from pawl.code.tokens import stem, tokens
+from pawl.code.query import Mention, StackFrame, Zone, phrase, stem, tokens, understand
 
 pytestmark = pytest.mark.spec("E2")
 

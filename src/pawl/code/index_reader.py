@@ -15,7 +15,7 @@ from pawl.code.code_model import Definition, DefinitionKind, FileOutline
 from pawl.code.index_writer import Past, past
 from pawl.code.languages import FileKind, is_test
 from pawl.code.parsers import DefinitionRow
-from pawl.code.tokens import parts, stem, tokens
+from pawl.code.query import parts, stem, tokens
 
 _SAYING_NOTHING = frozenset({"test", "init", "src", "lib", "py"})
 """Words of paths that are everywhere, or say that it is a test."""

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from pawl.code.import_map import Resolver
 from pawl.code.languages import LARGEST_FILE, FileKind, is_readable, kind_by_name, language_of
 from pawl.code.parsers import IndexPage, Parsers, Rows
-from pawl.code.tokens import Tokens
+from pawl.code.query import Tokens
 from pawl.core.errors import PawlError, StoreBusy, StoreError, TimedOut
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import without_known

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 from pawl.code.code_model import Definition, DefinitionKind
 from pawl.code.languages import FileKind, Language, languages
+from pawl.code.query import NUMBER, Tokens, words_of
 from pawl.code.syntax import FUNCTIONS, LARGEST, TYPES, Parsed, Use, parse
-from pawl.code.tokens import NUMBER, Tokens, words_of
 from pawl.core.errors import ServerUnavailable
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted_each

@@ -1,24 +1,140 @@
-"""Understanding what is asked: which words, names, paths, frames and messages an issue or a test's output speaks of.
+"""The words of code, and of what is asked about it: which words, names, paths, frames and messages an issue or a test's
+output speaks of.
 
 Nothing of the workspace is known here; what a name means is for the ranking to find out.
 """
 
 from __future__ import annotations
 
+import functools
 import re
+import string
 import tomllib
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from importlib import resources
 
-from pawl.code.tokens import COMMON, STOP, WORD, parts, tokens
 from pawl.core.lazy_dataclass import dataclass
+from pawl.core.redact import redacted
+
+WORD = re.compile(r"[^\W\d]\w*")
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|\d+")
+_LONGEST = 64
+"""Longer words are data."""
+_SHORTEST_KEY = 20
+_SHORTEST_DIGEST = 32
+_DIGITS_OF_DIGEST = 6
+"""So many digits in one long word without a break are not a name."""
+_MOST_REMEMBERED = 200_000
+_BREAKS = bytes(sign if chr(sign) in f"{string.ascii_letters}{string.digits}_" else ord(" ") for sign in range(256))
+NUMBER = "\0"
+"""Stands for a word that is only digits, and is no word; no text has it."""
+
+_TABLE = tomllib.loads((resources.files("pawl.code") / "words.toml").read_text("utf-8"))
+COMMON = frozenset(_TABLE["common"].split())
+STOP = frozenset(_TABLE["stop"].split())
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def stem(word: str) -> str:
+    """A lower-case word without the ending that makes it a plural, a participle or an adverb."""
+    if len(word) < 5 or not word.isascii():
+        return word[:-1] if len(word) == 4 and word[-1] == "s" and word[-2] not in "su" else word
+    for ending, kept in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) + len(kept) >= 3:
+            root = word[: len(word) - len(ending)] + kept
+            # As in stopping and mapped.
+            return root[:-1] if ending in _DOUBLING and len(root) > 3 and _doubled(root) else root
+    return word
+
+
+def _doubled(root: str) -> bool:
+    return root[-1] == root[-2] and root[-1] not in "lsz"
+
+
+_ENDINGS = (
+    ("ization", "iz"),
+    ("ation", "at"),
+    ("ically", "ic"),
+    ("ities", "iti"),
+    ("ments", "ment"),
+    ("sses", "ss"),
+    ("ies", "i"),
+    ("ing", ""),
+    ("ed", ""),
+    ("es", ""),
+    ("ly", ""),
+    ("ss", "ss"),
+    ("us", "us"),
+    ("s", ""),
+    ("e", ""),
+    ("y", "i"),
+)
+_DOUBLING = frozenset({"ing", "ed"})
+
+
+def parts(word: str) -> list[str]:
+    """`getHTTPResponse_code2` as get, http, response, code, 2."""
+    if word.islower() and word.isascii() and word.replace("_", "").isalpha():
+        return [part for part in word.split("_") if part]
+    return [part.lower() for part in _PARTS.findall(word)]
+
+
+def tokens(word: str) -> tuple[str, ...]:
+    """The search terms of an identifier: itself, and the stems of its parts when it has several."""
+    if len(word) > _LONGEST or _is_key(word):
+        return ()
+    found = parts(word)
+    whole = word.lower().strip("_")
+    if len(found) <= 1:
+        return (stem(whole),) if len(whole) > 1 and whole not in COMMON else ()
+    kept = [stem(part) for part in found if len(part) > 1 and part not in COMMON and not part.isdigit()]
+    return (whole, *kept)
+
+
+def _is_key(word: str) -> bool:
+    """Whether a word is a key or a digest by its looks; nobody looks for one, and the index is to hold none."""
+    # Whatever has the shape of a key within one word has a digit.
+    if len(word) < _SHORTEST_KEY or word.replace("_", "").isalpha():
+        return False
+    if len(word) >= _SHORTEST_DIGEST and "_" not in word and sum(map(str.isdigit, word)) >= _DIGITS_OF_DIGEST:
+        return True
+    return redacted(word) != word
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text; of one that is ASCII by a faster way, in which they may begin with digits."""
+    return text.encode().translate(_BREAKS).decode().split() if text.isascii() else WORD.findall(text)
+
+
+class Tokens(dict[str, str]):
+    """The tokens of every word met so far, joined for the index. A dictionary, because millions are looked up."""
+
+    def __missing__(self, word: str) -> str:
+        bare = word.lstrip(string.digits)
+        if not bare:
+            return NUMBER
+        if len(self) >= _MOST_REMEMBERED:
+            self.clear()
+        joined = self[word] = " ".join(tokens(bare))
+        return joined
+
+    def of(self, text: str) -> str:
+        joined = " ".join(map(self.__getitem__, words_of(text)))
+        if NUMBER not in joined:
+            return joined
+        joined = joined.replace(f" {NUMBER}", "")
+        return "" if joined == NUMBER else joined.removeprefix(f"{NUMBER} ")
+
 
 _LONGEST_STATEMENT = 200
-_SOUGHT = {
-    name: re.compile("".join(text))
-    for name, text in tomllib.loads((resources.files("pawl.code") / "query.toml").read_text("utf-8")).items()
-}
+
+
+@functools.cache
+def _sought() -> Mapping[str, re.Pattern[str]]:
+    """Loaded when a query is first read: whoever only wants the words of code needs none of it."""
+    table = tomllib.loads((resources.files("pawl.code") / "query.toml").read_text("utf-8"))
+    return {name: re.compile("".join(text)) for name, text in table.items()}
 
 
 class Zone(StrEnum):
@@ -37,9 +153,9 @@ def zoned(text: str) -> tuple[str, dict[Zone, str]]:
     body = "\n".join(_telling(lines[1:]))
     found: dict[Zone, list[str]] = {Zone.TITLE: [title], Zone.PROSE: [], Zone.CODE: [], Zone.TRACE: []}
     at = 0
-    for fence in _SOUGHT["fence"].finditer(body):
+    for fence in _sought()["fence"].finditer(body):
         _plain(body[at : fence.start()], found)
-        found[Zone.TRACE if _SOUGHT["traceback"].search(fence[1]) else Zone.CODE].append(fence[1])
+        found[Zone.TRACE if _sought()["traceback"].search(fence[1]) else Zone.CODE].append(fence[1])
         at = fence.end()
     _plain(body[at:], found)
     return title, {zone: "\n".join(part) for zone, part in found.items()}
@@ -49,14 +165,14 @@ def _telling(lines: list[str]) -> Iterator[str]:
     """The lines without what every report of a kind has."""
     fenced = skipping = False
     for line in lines:
-        if _SOUGHT["fence_line"].match(line):
+        if _sought()["fence_line"].match(line):
             fenced = not fenced
-        elif not fenced and (heading := _SOUGHT["heading"].match(line)):
+        elif not fenced and (heading := _sought()["heading"].match(line)):
             said = (heading[1] or heading[2] or heading[3] or "").replace("`", "").strip(" :*_")
-            skipping = _SOUGHT["setting"].match(said) is not None
-            if skipping or _SOUGHT["template"].match(said):
+            skipping = _sought()["setting"].match(said) is not None
+            if skipping or _sought()["template"].match(said):
                 continue
-        elif not fenced and (line.strip() == "</details>" or _SOUGHT["searched"].match(line)):
+        elif not fenced and (line.strip() == "</details>" or _sought()["searched"].match(line)):
             skipping = skipping and line.strip() != "</details>"
             continue
         if not skipping:
@@ -67,15 +183,15 @@ def _plain(text: str, found: dict[Zone, list[str]]) -> None:
     """Text outside of fences, where code is told by its indentation and traces by their look."""
     tracing = False
     for line in text.split("\n"):
-        if _SOUGHT["traceback"].match(line):
+        if _sought()["traceback"].match(line):
             tracing = True
         elif tracing and line.strip() and not line[:1].isspace():
             # The line that says what was raised ends a trace.
             found[Zone.TRACE].append(line)
             tracing = False
             continue
-        is_code = _SOUGHT["code_line"].match(line) or (
-            len(line) <= _LONGEST_STATEMENT and _SOUGHT["statement"].match(line)
+        is_code = _sought()["code_line"].match(line) or (
+            len(line) <= _LONGEST_STATEMENT and _sought()["statement"].match(line)
         )
         found[Zone.TRACE if tracing else Zone.CODE if is_code else Zone.PROSE].append(line)
 
@@ -126,7 +242,7 @@ class QueryTerms:
 
 def understand(text: str) -> QueryTerms:
     """The same text gives the same answer; any text gives one."""
-    clean = _cut(_SOUGHT["comment"].sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
+    clean = _cut(_sought()["comment"].sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
     title, zones = zoned(clean)
     names, ticked = _names(zones)
     return QueryTerms(
@@ -161,7 +277,7 @@ def _cut(text: str) -> str:
 
 def _counted(text: str) -> dict[str, int]:
     counts: dict[str, int] = {}
-    for word in WORD.findall(_SOUGHT["url"].sub(" ", text)):
+    for word in WORD.findall(_sought()["url"].sub(" ", text)):
         if word.lower() in STOP:
             continue
         for token in tokens(word):
@@ -170,7 +286,7 @@ def _counted(text: str) -> dict[str, int]:
 
 
 def _spelled(text: str) -> frozenset[str]:
-    words = (word.lower().strip("_") for word in WORD.findall(_SOUGHT["url"].sub(" ", text)))
+    words = (word.lower().strip("_") for word in WORD.findall(_sought()["url"].sub(" ", text)))
     return frozenset(word for word in words if len(word) > 2 and word not in STOP)
 
 
@@ -178,11 +294,11 @@ def _names(zones: Mapping[Zone, str]) -> tuple[dict[str, frozenset[Zone]], froze
     found: dict[str, set[Zone]] = {}
     ticked: set[str] = set()
     for zone, text in zones.items():
-        bare = _SOUGHT["url"].sub(" ", text)
+        bare = _sought()["url"].sub(" ", text)
         for name in _named(bare, zone):
             found.setdefault(name, set()).add(zone)
         if zone in (Zone.TITLE, Zone.PROSE):
-            for match in _SOUGHT["ticked"].finditer(bare):
+            for match in _sought()["ticked"].finditer(bare):
                 for word in WORD.findall(match[2]):
                     if _is_name(word):
                         ticked.add(word)
@@ -195,11 +311,11 @@ def _named(text: str, zone: Zone) -> Iterator[str]:
     if zone in (Zone.CODE, Zone.TRACE):
         yield from (word for word in WORD.findall(text) if _is_name(word))
         return
-    for pattern in (_SOUGHT["identifier"], _SOUGHT["call"]):
+    for pattern in (_sought()["identifier"], _sought()["call"]):
         yield from (
             match[match.lastindex or 0] for match in pattern.finditer(text) if _is_name(match[match.lastindex or 0])
         )
-    for match in _SOUGHT["dotted"].finditer(text):
+    for match in _sought()["dotted"].finditer(text):
         yield from (word for word in re.split(r"\.|::", match[0]) if _is_name(word))
     # A word with a capital within a sentence may be a class.
     yield from (match[1] for match in re.finditer(r"(?<=[a-z,|] )([A-Z](?:[a-z]{3,})?)\b", text) if _is_name(match[1]))
@@ -215,13 +331,13 @@ def _is_name(word: str) -> bool:
 def _dotted(zones: Mapping[Zone, str]) -> dict[str, frozenset[Zone]]:
     found: dict[str, set[Zone]] = {}
     for zone, text in zones.items():
-        for match in _SOUGHT["dotted"].finditer(_SOUGHT["url"].sub(" ", text)):
+        for match in _sought()["dotted"].finditer(_sought()["url"].sub(" ", text)):
             found.setdefault(match[0].replace("::", "."), set()).add(zone)
     return {name: frozenset(where) for name, where in found.items()}
 
 
 def _imports(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for match in _SOUGHT["import"].finditer(text):
+    for match in _sought()["import"].finditer(text):
         if match[3]:
             yield match[3], ()
         else:
@@ -229,27 +345,27 @@ def _imports(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _mentions(text: str) -> Iterator[Mention]:
-    for match in _SOUGHT["blob"].finditer(text):
+    for match in _sought()["blob"].finditer(text):
         yield Mention(match[1], int(match[2] or 0), linked=True)
-    bare = _SOUGHT["url"].sub(" ", text)
-    for match in _SOUGHT["stack"].finditer(bare):
+    bare = _sought()["url"].sub(" ", text)
+    for match in _sought()["stack"].finditer(bare):
         yield Mention(match[1].replace("\\", "/"), int(match[2]))
     for match in re.finditer(r"^(?:---|\+\+\+) (?:[ab]/)?(\S+\.\w+)", bare, re.MULTILINE):
         yield Mention(match[1], linked=True)
-    for match in _SOUGHT["path"].finditer(bare):
+    for match in _sought()["path"].finditer(bare):
         yield Mention(match[1])
 
 
 def _frames(text: str) -> Iterator[StackFrame]:
-    found = [*_SOUGHT["frame"].finditer(text), *_SOUGHT["short_frame"].finditer(text)]
+    found = [*_sought()["frame"].finditer(text), *_sought()["short_frame"].finditer(text)]
     for match in sorted(found, key=re.Match.start):
         yield StackFrame(match[1].replace("\\", "/"), int(match[2]), match[3] or "")
 
 
 def _messages(text: str) -> Iterator[str]:
-    for match in _SOUGHT["error"].finditer(text):
+    for match in _sought()["error"].finditer(text):
         yield match[2].strip()
-    for match in _SOUGHT["quoted"].finditer(_SOUGHT["url"].sub(" ", text)):
+    for match in _sought()["quoted"].finditer(_sought()["url"].sub(" ", text)):
         said = match[1] or match[2] or match[3]
         if len(said.split()) >= 3:
             yield said

@@ -18,8 +18,8 @@ from itertools import islice
 
 from pawl.code.index_reader import IndexReader, Scores
 from pawl.code.languages import FileKind, kind_by_name
+from pawl.code.query import COMMON, WORD, tokens
 from pawl.code.ranker import folders
-from pawl.code.tokens import COMMON, WORD, tokens
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.text import edits, split_lines
 
