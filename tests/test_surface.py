@@ -15,7 +15,7 @@ def test_commands_options_settings_tools_events_and_exit_codes_are_listed_one_a_
     assert len(lines) == len(set(lines))
     assert {
         "command undo",
-        "option undo --on-conflict {stop,keep,overwrite,mark} = stop",
+        "option undo --on-conflict {stop,keep,overwrite} = stop",
         "session /restore /rewind [NAME] [--dry-run]",
         "setting run_seconds",
         "setting [permissions] deny",

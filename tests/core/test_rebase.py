@@ -33,9 +33,7 @@ def rebased(base, ours, theirs):
 
 
 def conflict(path, reason, base, ours, theirs) -> Conflict:
-    return Conflict(
-        path=path, base=base.get(path), ours=ours.get(path), theirs=theirs.get(path), reason=reason, regions=()
-    )
+    return Conflict(path=path, base=base.get(path), ours=ours.get(path), theirs=theirs.get(path), reason=reason)
 
 
 @pytest.mark.spec("B9")
@@ -50,14 +48,12 @@ def test_edits_of_different_lines_are_merged():
 
 
 @pytest.mark.spec("B9")
-def test_edits_of_the_same_line_are_a_conflict_with_its_place():
+def test_edits_of_the_same_line_are_a_conflict():
     base, ours = {"f": text()}, {"f": text(TEXT.replace(b"3", b"ours"))}
     result = rebased(base, ours, {"f": text(TEXT.replace(b"3", b"theirs"))})
     assert result.changes == EMPTY
     (found,) = result.conflicts
-    (region,) = found.regions
     assert found.reason is ConflictReason.CONTENT
-    assert (region.base.first, region.ours.text, region.theirs.text) == (3, b"ours\n", b"theirs\n")
 
 
 def test_permissions_and_content_are_merged_apart():

@@ -16,100 +16,34 @@ from pawl.core.lazy_dataclass import dataclass
 from pawl.core.text import LineChange, Matching, edits, is_binary, split_lines
 
 
-@dataclass(frozen=True, slots=True)
-class MergePart:
-    """Lines of one version: `first` is the number of the first one, counted from 1, or where it would stand."""
-
-    first: int
-    lines: tuple[bytes, ...]
-
-    @property
-    def text(self) -> bytes:
-        return b"".join(self.lines)
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """A place where both sides changed the same lines, or lines that touch, in different ways."""
-
-    base: MergePart
-    ours: MergePart
-    theirs: MergePart
-
-
-@dataclass(frozen=True, slots=True)
-class Merged:
-    data: bytes | None
-    """The merged text; None when there are conflicts."""
-    conflicts: tuple[Region, ...]
-    pieces: tuple[bytes | Region, ...]
-    """The merged text and the conflicts, in order."""
-
-
-def merge3(base: bytes, ours: bytes, theirs: bytes) -> Merged:
-    """Both sides' changes of `base` in one text. Changes conflict when they overlap or touch and are not the same."""
+def merge3(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
+    """Both sides' changes of `base` in one text; None where changes overlap or touch and are not the same."""
     if ours in (base, theirs):
-        return _clean(theirs)
+        return theirs
     if theirs == base:
-        return _clean(ours)
+        return ours
     sides = (split_lines(base), split_lines(ours), split_lines(theirs))
-    results = []
+    results: set[bytes] = set()
     for matching in Matching:
         merged = _merged(*sides, matching)
-        if merged.conflicts:
-            return merged
-        results.append(merged)
-    return results[0] if len({merged.data for merged in results}) == 1 else _whole(*sides)
+        if merged is None:
+            return None
+        results.add(merged)
+    return results.pop() if len(results) == 1 else None
 
 
-def with_markers(merged: Merged, *, ours: str, theirs: str) -> bytes:
-    """The merged text with both versions of every conflict between markers."""
-    return b"".join(
-        piece if isinstance(piece, bytes) else _marked(piece, ours=ours, theirs=theirs) for piece in merged.pieces
-    )
-
-
-def _clean(data: bytes) -> Merged:
-    return Merged(data, (), (data,))
-
-
-def _whole(base: Sequence[bytes], ours: Sequence[bytes], theirs: Sequence[bytes]) -> Merged:
-    """One conflict from the first to the last line on which the sides differ from each other or from the base."""
-    sides = (base, ours, theirs)
-    shortest = min(map(len, sides))
-    top = next((at for at in range(shortest) if not base[at] == ours[at] == theirs[at]), shortest)
-    room = shortest - top
-    tail = next((at for at in range(room) if not base[-1 - at] == ours[-1 - at] == theirs[-1 - at]), room)
-    region = Region(*(MergePart(top + 1, tuple(lines[top : len(lines) - tail])) for lines in sides))
-    return _assembled((b"".join(base[:top]), region, b"".join(base[len(base) - tail :])))
-
-
-def _merged(base: Sequence[bytes], ours: Sequence[bytes], theirs: Sequence[bytes], matching: Matching) -> Merged:
-    our_edits, their_edits = edits(base, ours, matching), edits(base, theirs, matching)
-    pieces: list[bytes | Region] = []
-    at = 0
-    our_shift = their_shift = 0
-    for group in _groups(our_edits, their_edits):
-        pieces.append(b"".join(base[at : group.start]))
-        at = group.end
-        our_lines, our_end = _span(group, group.ours, our_shift)
-        their_lines, their_end = _span(group, group.theirs, their_shift)
-        region = Region(
-            MergePart(group.start + 1, tuple(base[group.start : group.end])),
-            MergePart(our_lines + 1, tuple(ours[our_lines:our_end])),
-            MergePart(their_lines + 1, tuple(theirs[their_lines:their_end])),
-        )
-        our_shift, their_shift = our_end - group.end, their_end - group.end
-        pieces.append(_settled(region, group))
-    pieces.append(b"".join(base[at:]))
-    return _assembled(tuple(pieces))
-
-
-def _assembled(pieces: Sequence[bytes | Region]) -> Merged:
-    kept = tuple(piece for piece in pieces if piece)
-    conflicts = tuple(piece for piece in kept if isinstance(piece, Region))
-    data = None if conflicts else b"".join(piece for piece in kept if isinstance(piece, bytes))
-    return Merged(data, conflicts, kept)
+def _merged(base: Sequence[bytes], ours: Sequence[bytes], theirs: Sequence[bytes], matching: Matching) -> bytes | None:
+    kept: list[bytes] = []
+    at = our_shift = their_shift = 0
+    for group in _groups(edits(base, ours, matching), edits(base, theirs, matching)):
+        our_start, our_end = _span(group, group.ours, our_shift)
+        their_start, their_end = _span(group, group.theirs, their_shift)
+        our_lines, their_lines = ours[our_start:our_end], theirs[their_start:their_end]
+        if group.ours and group.theirs and our_lines != their_lines:
+            return None
+        kept += (*base[at : group.start], *(our_lines if group.ours else their_lines))
+        at, our_shift, their_shift = group.end, our_end - group.end, their_end - group.end
+    return b"".join((*kept, *base[at:]))
 
 
 @dataclass(slots=True)
@@ -142,29 +76,6 @@ def _span(group: _Group, own: Sequence[LineChange], shift: int) -> tuple[int, in
     return group.start + shift, group.end + shift + grown
 
 
-def _settled(region: Region, group: _Group) -> bytes | Region:
-    if not group.theirs or region.ours.lines == region.theirs.lines:
-        return region.ours.text
-    return region if group.ours else region.theirs.text
-
-
-def _marked(region: Region, *, ours: str, theirs: str) -> bytes:
-    lines = (*region.base.lines, *region.ours.lines, *region.theirs.lines)
-    end = b"\r\n" if any(line.endswith(b"\r\n") for line in lines) else b"\n"
-    head, middle, tail = (_marker(sign, label, end) for sign, label in (("<", ours), ("=", ""), (">", theirs)))
-    return b"".join((head, _ended(region.ours, end), middle, _ended(region.theirs, end), tail))
-
-
-def _marker(sign: str, label: str, end: bytes) -> bytes:
-    return f"{sign * 7} {label}".rstrip().encode("utf-8", "surrogateescape") + end
-
-
-def _ended(part: MergePart, end: bytes) -> bytes:
-    """The text with a newline at its end, so that the next marker starts a line of its own."""
-    text = part.text
-    return text if not text or text.endswith(b"\n") else text + end
-
-
 class ConflictReason(StrEnum):
     """Why two changes of one path cannot both be had."""
 
@@ -189,8 +100,6 @@ class Conflict:
     ours: Node | None
     theirs: Node | None
     reason: ConflictReason
-    regions: tuple[Region, ...] = ()
-    """Where in the text, for `Reason.CONTENT`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,18 +247,15 @@ class _Meeting:
         if any(is_binary(text) for text in texts):
             return self._conflict(ConflictReason.BINARY)
         merged = merge3(*texts)
-        if merged.data is None:
-            return self._conflict(ConflictReason.CONTENT, merged.conflicts)
-        return self.blobs.put(merged.data)
+        return self._conflict(ConflictReason.CONTENT) if merged is None else self.blobs.put(merged)
 
-    def _conflict(self, reason: ConflictReason, regions: tuple[Region, ...] = ()) -> Conflict:
+    def _conflict(self, reason: ConflictReason) -> Conflict:
         return Conflict(
             path=self.change.path,
             base=self.change.before,
             ours=self.change.after,
             theirs=self.other.after,
             reason=reason,
-            regions=regions,
         )
 
 

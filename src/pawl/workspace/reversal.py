@@ -16,15 +16,13 @@ from pawl.core.change import (
     EntryState,
     NewEntry,
     Node,
-    NodeKind,
     RollbackPolicy,
     is_directory,
     parents,
 )
 from pawl.core.errors import Conflicted, NothingToDo, UnknownEntry
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.merge import Conflict, difference, merge3, rebase, with_markers
-from pawl.core.text import is_binary
+from pawl.core.merge import Conflict, difference, rebase
 from pawl.settings.files import Tree
 from pawl.store.journal import Journal
 from pawl.workspace.paths import SPECIAL
@@ -44,8 +42,6 @@ class OnConflict(StrEnum):
     """Leave those files as they are, take back the rest."""
     OVERWRITE = "overwrite"
     """Take them back all the same; this entry keeps the user's version, so undoing it brings that back."""
-    MARK = "mark"
-    """Write both versions between conflict markers, where the file is text."""
 
 
 @dataclass(slots=True)
@@ -60,8 +56,6 @@ class Reversing:
     start: Nodes = field(default_factory=dict)
     """The nodes that stood there before the oldest of the entries."""
     found: dict[str, Conflict] = field(default_factory=dict)
-    decided: set[str] = field(default_factory=set)
-    """Conflicts for which the user's choice has an answer."""
 
     def take_back(self, changes: ChangeSet) -> None:
         looked = self.promoter.nodes(changes.paths - self.now.keys(), changes.blobs)
@@ -77,7 +71,8 @@ class Reversing:
         self.goal.update((change.path, change.after) for change in rebased.changes)
         for conflict in rebased.conflicts:
             self.found.setdefault(conflict.path, conflict)
-            self._decide(conflict)
+            if self.on_conflict is OnConflict.OVERWRITE:
+                self.goal[conflict.path] = conflict.ours
 
     def settled(self) -> tuple[ChangeSet, tuple[Conflict, ...]]:
         """The changes of the step back, and where it could not be had."""
@@ -85,8 +80,8 @@ class Reversing:
             # It stands as it did before the oldest entry, whatever happened on the way.
             del self.found[path]
             self.goal[path] = self.now[path]
-        for path in self.found.keys() - self.decided:
-            self.goal[path] = self.now[path]
+        if self.on_conflict is not OnConflict.OVERWRITE:
+            self.goal.update((path, self.now[path]) for path in self.found)
         return difference(self.now, self.goal), tuple(self.found[path] for path in sorted(self.found))
 
     def _obstacles(self, back: ChangeSet) -> frozenset[str]:
@@ -95,22 +90,6 @@ class Reversing:
         unknown = above - self.goal.keys()
         known = {path for path in above - unknown - back.paths if not _is_free(self.goal[path])}
         return self.promoter.obstacles(unknown) | known
-
-    def _decide(self, conflict: Conflict) -> None:
-        if self.on_conflict is OnConflict.OVERWRITE:
-            self.goal[conflict.path] = conflict.ours
-            self.decided.add(conflict.path)
-        elif self.on_conflict is OnConflict.MARK and (node := self._marked(conflict)) is not None:
-            self.goal[conflict.path] = node
-            self.decided.add(conflict.path)
-
-    def _marked(self, conflict: Conflict) -> Node | None:
-        nodes = [node for node in (conflict.base, conflict.theirs, conflict.ours) if node is not None]
-        texts = [self.blobs.get(node.blob) for node in nodes if node.kind is NodeKind.FILE and node.blob is not None]
-        if conflict.theirs is None or len(texts) < 3 or any(map(is_binary, texts)):
-            return None
-        text = with_markers(merge3(*texts), ours="your version", theirs="before the change")
-        return Node.file(self.blobs.put(text), conflict.theirs.mode)
 
 
 def _is_free(node: Node | None) -> bool:
@@ -296,7 +275,7 @@ class History:
 
     def _conflicted(self, entries: Iterable[Entry], conflicts: tuple[Conflict, ...]) -> Conflicted:
         names = ", ".join(repr(conflict.path) for conflict in conflicts)
-        choice = "choose with --on-conflict keep | overwrite | mark, or take back other files with --file"
+        choice = "choose with --on-conflict keep | overwrite, or take back other files with --file"
         later = self._later(entries, frozenset(conflict.path for conflict in conflicts))
         who = f"entry {later[0]} changed" if later else "you changed"
         first = f"take back entry {later[0]} first, or " if later else ""
@@ -316,7 +295,7 @@ class History:
         if conflicts:
             return NothingToDo(
                 "you changed everything that this would take back, and it was left as it is",
-                advice="--on-conflict overwrite takes it back all the same, --on-conflict mark writes both versions",
+                advice="--on-conflict overwrite takes it back all the same",
             )
         older = [entry.id for entry in self._to_undo() if entry.id < entries[-1].id]
         return NothingToDo(

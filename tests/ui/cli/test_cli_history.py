@@ -59,7 +59,6 @@ def test_a_run_is_taken_back_by_its_name(pawl: Pawl):
     [
         ("keep", "left as it is", "one\nMINE\n"),
         ("overwrite", "your version is kept in this entry", "one\n"),
-        ("mark", "both are marked in the file", "<<<<<<<"),
     ],
 )
 def test_a_conflict_stops_an_undo_until_the_user_chooses(pawl: Pawl, choice: str, says: str, leaves: str):
@@ -69,7 +68,7 @@ def test_a_conflict_stops_an_undo_until_the_user_chooses(pawl: Pawl, choice: str
     stopped, answer, dry = pawl.many([["undo"], ["undo", "--json"], ["undo", "--dry-run"]])
     assert (stopped.code, answer.code, dry.code) == (1, 1, 0)
     assert stopped.err.splitlines()[0].startswith("pawl: you changed 'f' since")
-    assert "--on-conflict keep | overwrite | mark" in stopped.err
+    assert "--on-conflict keep | overwrite" in stopped.err
     assert json.loads(answer.out)["conflicts"] == ["f"]
     assert "  ! f  you changed the same place since; without --dry-run this stops here" in dry.lines
     assert (pawl.workspace / "other").exists()

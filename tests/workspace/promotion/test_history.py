@@ -520,21 +520,6 @@ class TestConflict:
         yard.undo(2)
         assert yard.now() == mine
 
-    def test_mark_writes_both_versions_where_there_is_text_and_loses_nothing(self, conflict: tuple[Yard, str]) -> None:
-        yard, path = conflict
-        mine = yard.now()
-        yard.undo(on_conflict="mark")
-        if yard.case == "edited the same line":
-            marked = b"<<<<<<< your version\nmine\n=======\nline 3\n>>>>>>> before the change\n"
-            assert yard.read("a") == TEN.replace(b"line 3\n", marked)
-        elif yard.case == "changed the mode":
-            assert yard.now()[b"b"] == mine[b"b"]
-        else:
-            assert yard.now().get(path.encode()) == mine.get(path.encode())
-        assert not (yard.workspace / "other").exists()
-        yard.undo(2)
-        assert yard.now() == mine
-
     def test_a_folder_with_the_users_file_in_it_does_not_become_a_file_again(self, filled: Yard) -> None:
         goals, action, *_ = CONFLICTS[FOLDER_CASES[0]]
         filled.promote(goals)
@@ -566,13 +551,7 @@ class TestConflict:
         with pytest.raises(NothingToDo, match="you changed everything that this would take back"):
             filled.undo(on_conflict="keep")
 
-    def test_a_binary_is_never_given_markers(self, filled: Yard) -> None:
-        filled.promote({"bin": b"\0ours", "other": b"1"})
-        filled.write("bin", b"\0mine")
-        filled.undo(on_conflict="mark")
-        assert filled.read("bin") == b"\0mine"
-
-    @pytest.mark.parametrize("choice", ["keep", "overwrite", "mark"])
+    @pytest.mark.parametrize("choice", ["keep", "overwrite"])
     def test_over_several_entries_loses_nothing_either(self, filled: Yard, choice: str) -> None:
         filled.history.checkpoint("start")
         filled.promote({"a": with_line(3, b"one"), "b": b"1\n"})

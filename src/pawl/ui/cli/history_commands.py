@@ -48,10 +48,10 @@ def restore_words(parser: ArgumentParser) -> None:
 def redo_words(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--on-conflict",
-        choices=("stop", "keep", "overwrite", "mark"),
+        choices=("stop", "keep", "overwrite"),
         default="stop",
-        help="where you changed the same place since: stop (default), keep yours, overwrite it (undo brings it back), "
-        "or mark both in the file",
+        help="where you changed the same place since: stop (default), keep yours, or overwrite it (undo brings it "
+        "back)",
     )
     dry_run_option(parser)
 
@@ -208,7 +208,6 @@ _CHOSEN = {
     "stop": "you changed the same place since; without --dry-run this stops here",
     "keep": "you changed the same place since; left as it is",
     "overwrite": "you changed the same place since; your version is kept in this entry",
-    "mark": "you changed the same place since; both are marked in the file",
 }
 
 
