@@ -18,7 +18,7 @@ from pawl.core.dialogue import Answered, FellBack, ModelEvent, ModelResponse, Re
 from pawl.core.errors import ConfigError, PawlError, UnknownModel
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import MODEL_SLOTS, Budget, RoleName
-from pawl.core.typed import raise_mistakes, read_settings, read_table
+from pawl.core.typed import raise_mistakes, read_json, read_settings, read_table
 from pawl.models import Model
 from pawl.models.ledger import Charge, Ledger, Prices, Rates, overrides
 from pawl.models.providers import (
@@ -190,6 +190,8 @@ class Reached:
     detail: str
     advice: str = ""
     serves: bool | None = None
+    names: tuple[str, ...] = ()
+    """The models that it lists."""
 
 
 def reach(endpoint: Endpoint, transport: Transport) -> Reached:
@@ -236,11 +238,22 @@ async def _read(endpoint: Endpoint, answer: httpx2.Response) -> Reached:
         if len(body) > _MOST_BYTES:
             return Reached(works=True, detail="reachable")
     serves = endpoint.name.encode() in body
-    return Reached(
-        works=True, detail="reachable" if serves else "reachable, and does not list this model", serves=serves
-    )
+    detail = "reachable" if serves else "reachable, and does not list this model"
+    return Reached(works=True, detail=detail, serves=serves, names=_listed_names(bytes(body)))
 
 
+def _listed_names(body: bytes) -> tuple[str, ...]:
+    """The ids of a list of models in any of the three formats; none where it is something else."""
+    try:
+        read = read_json(body.decode("utf-8", "replace"))
+    except ValueError:
+        return ()
+    rows = (read.get("data") or read.get("models") or ()) if isinstance(read, dict) else ()
+    found = [one.get("id") or one.get("name") for one in rows if isinstance(one, dict)]
+    return tuple(one.removeprefix("models/") for one in found if isinstance(one, str))[:_MOST_NAMES]
+
+
+_MOST_NAMES = 500
 _SMALL = 1000
 """Tokens of a request that no provider charges more for because of its length."""
 
@@ -281,7 +294,7 @@ def listed(config: ModelConfig, *, look: bool, only: str = "") -> tuple[Listed, 
 
 
 def _listed(config: ModelConfig, model: str, used: tuple[str, ...], *, look: bool) -> Listed:
-    found = _looked_for(config, model) if look else None
+    found = looked_for(config, model) if look else None
     can = capabilities(model, config.rules)
     return Listed(
         model=model,
@@ -301,7 +314,7 @@ def _per_million(config: ModelConfig, model: str, usage: Usage) -> Decimal | Non
     return None if cost is None else cost * (1_000_000 // _SMALL)
 
 
-def _looked_for(config: ModelConfig, model: str) -> Reached:
+def looked_for(config: ModelConfig, model: str) -> Reached:
     from pawl.models.exchange import Transport  # loads the HTTP library, which costs 60 ms
 
     try:

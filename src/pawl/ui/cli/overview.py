@@ -2,6 +2,7 @@
 
 COMMANDS = {
     "session": "start a session in the terminal; `pawl` alone does the same",
+    "setup": "find a model on this machine or by its key, try it, save it",
     "run": "run a command on a bench and choose what to do with its changes",
     "fix": "repair failing tests and type errors without a model",
     "verify": "check the project: syntax, types, lint, build, server, tests",

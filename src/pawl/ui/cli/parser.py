@@ -153,16 +153,31 @@ def _with_name(words: list[str]) -> list[str]:
     rest = words[at:]
     if at > len(words) or (not rest and "--json" in words):
         return words
+    if is_request(rest):
+        return [*words[:at], "session", *rest]
     if rest[:1] and (not rest[0].startswith("-") or rest[0] in ("-h", "--help", "-V", "--version")):
         return words
     name = "session" if {"-p", "--print"}.isdisjoint(rest) else "do"
     return [*words[:at], name, *rest]
 
 
-def _similar(name: str) -> str:
+def is_request(words: Sequence[str]) -> bool:
+    """`pawl "explain this"` and `pawl explain this`: words that name no command, nor one with a slip of the pen."""
+    first = words[0] if words else ""
+    if not first or first.startswith("-") or first in COMMANDS or first in ALIASES or first == "help":
+        return False
+    plain = [word for word in words if not word.startswith("-")]
+    return " " in first.strip() or (len(plain) > 1 and not _close(first))
+
+
+def _close(name: str) -> list[str]:
     import difflib
 
-    close = difflib.get_close_matches(name, COMMANDS, n=1)
+    return difflib.get_close_matches(name, COMMANDS, n=1)
+
+
+def _similar(name: str) -> str:
+    close = _close(name)
     return f"did you mean 'pawl {close[0]}'?" if close else "'pawl --help' lists them"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import textwrap
 from collections import deque
 from dataclasses import replace
@@ -82,7 +83,7 @@ class Actions:
         rows = [
             ("pawl", __version__),
             ("workspace", str(sitting.workspace)),
-            ("model", sitting.shared.model or "none: set PAWL_MODEL or /model NAME"),
+            ("model", sitting.shared.model or "none: /setup finds one"),
             ("mode", f"{wishes.mode_word}, {ASKS[wishes.approval]}"),
             ("conversation", wishes.conversation or "new"),
             ("spent", money(sitting.meter.cost)),
@@ -150,16 +151,37 @@ class Actions:
         self._sitting.face.leave()
 
     def model(self, words: str) -> None:
+        """Chosen for this session, once it has answered; without a name, from what is configured and found."""
+        from pawl.ui.cli.setup import accept, choose, found_here
+
         sitting = self._sitting
+        shop = sitting.session.shop
         if not words:
             sitting.run_line("models", "--offline")
+            if sys.stdin.isatty():
+                sitting.face.activity("looking for models")
+                words = choose(shop, sitting.face, found_here(shop))
+        if not words:
             self._say(f"the next request asks {sitting.shared.model or 'no model'}")
             return
         if not sitting.session.offered(words)[0]:
-            raise UsageError(f"there is no model {words!r}", advice="/model lists what is configured")
-        self._wishes.model = words
-        sitting.look_around()
-        self._say(f"the next request asks {sitting.shared.model}")
+            raise UsageError(f"there is no model {words!r}", advice="/model lists what is configured and found")
+        if accept(shop, sitting.face, words, save=False):
+            self._wishes.model = words
+            sitting.look_around()
+        self._say(f"the next request asks {sitting.shared.model or 'no model'}")
+
+    def setup(self, words: str) -> None:
+        from pawl.ui.cli.setup import accept, choose, found_here
+
+        sitting = self._sitting
+        shop = sitting.session.shop
+        sitting.face.activity("looking for models")
+        chosen = choose(shop, sitting.face, found_here(shop))
+        sitting.face.activity("")
+        if chosen and accept(shop, sitting.face, chosen):
+            sitting.see_settings()
+        self._say(f"the next request asks {sitting.shared.model or 'no model'}")
 
     def new(self, words: str) -> None:
         self._wishes.conversation = ""

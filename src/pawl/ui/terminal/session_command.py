@@ -95,6 +95,8 @@ def begin(sitting: TerminalSession) -> None:
         sitting.tell_error(error)
     if not sitting.shared.model:
         sitting.tell_no_model()
+        if getattr(sitting.face, "live", False) and not config.file.exists():
+            sitting.job(lambda: Actions(sitting).setup(""))
     _waiting(sitting)
     _take_up(sitting)
     look_for_files(sitting)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 from pawl.core.errors import PawlError, StoreError, UsageError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Approval, Mode, Report, RunState
+from pawl.settings.config import load
 from pawl.settings.session_settings import session_settings
 from pawl.ui.cli.call import Call
 from pawl.ui.cli.main import run_words
@@ -47,7 +48,7 @@ LEAVING_SECONDS = 20.0
 """How long a run that was stopped may take to put its things away."""
 NO_MODEL = "no model is configured"
 NO_MODEL_ADVICE = (
-    "set PAWL_MODEL or /model NAME; without one these work: run the tests, lint, undo, fix them, and the / commands"
+    "/setup finds one; without one these work: run the tests, lint, undo, fix them, !COMMAND, and / commands"
 )
 MOST_ECHOED = 12
 Job = Callable[[], None]
@@ -97,6 +98,7 @@ class TerminalSession:
             model=options.model or "", mode=Mode(options.mode), approval=Approval(options.approve)
         )
         self.settings = session_settings(config)
+        self._settings_time = config.file.stat().st_mtime_ns if config.file.exists() else 0
         self._begin = begin
         self.meter = Meter()
         self.meanwhile = Meanwhile()
@@ -304,6 +306,7 @@ class TerminalSession:
 
     def request(self, text: str, *, model: str = "") -> None:
         """Carries a request out, with all that follows from it."""
+        self.see_settings()
         talking = bool(self.wishes.conversation)
         context = self.meanwhile.told(self.session.shop, self.shared.paths, talking=talking)
         order = self.wishes.order(text, model=model, context=context)
@@ -389,6 +392,18 @@ class TerminalSession:
     def tell_no_model(self) -> None:
         self.face.out.say(f"! {NO_MODEL}", "bold yellow")
         self.face.out.hint(f"  {NO_MODEL_ADVICE}")
+
+    def see_settings(self) -> None:
+        """Reads the settings again if their file has changed; what is wrong in it is told, and the old ones stand."""
+        try:
+            changed = self.config.file.stat().st_mtime_ns
+        except OSError:
+            changed = 0
+        if changed != self._settings_time:
+            self._settings_time = changed
+            self.config = self.session.shop.config = load(self.config.environment)
+            self.settings = session_settings(self.config)
+            self.look_around()
 
     def look_around(self) -> None:
         """Finds out what the thread of the input needs to know."""
