@@ -9,7 +9,16 @@ import pytest
 from folder import FolderFiles
 from memory_blobs import MemoryBlobs
 
-from pawl.checks.evidence import data_of_tests, edited_tests, is_inert, is_text_only, of_tests, reaching_for_tests
+from pawl.checks.evidence import (
+    data_of_tests,
+    deciding_files,
+    edited_tests,
+    is_inert,
+    is_text_only,
+    of_tests,
+    reaching_for_tests,
+    silencing,
+)
 from pawl.checks.test_strength import weakened
 from pawl.checks.verdict import (
     MOST_CHARACTERS,
@@ -330,6 +339,12 @@ REACHING = {
         "importlib.import_module('unit' + 'test.mock')\n",
         "class A:\n    def __eq__(self, other):\n        same = True\n        return same\n",
         "import pytest\n\n\n@pytest.fixture\ndef shop():\n    return 1\n",
+        "class A:\n    def __eq__(self, other):\n        return other == other\n",
+        "class A:\n    def __eq__(self, other):\n        self.value = other\n        return self.value == other\n",
+        "tested = any(name.startswith('PYTEST') for name in os.environ)\n",
+        "words = open('/proc/self/cmdline').read()\n",
+        "if 'test' in ' '.join(sys.argv): ...\n",
+        "who = logging.getLogger().findCaller()\n",
     ],
     "app.js": [
         "process.exit(0)\n",
@@ -339,12 +354,19 @@ REACHING = {
         "process['exit'](0)\n",
         "if (process.env.NODE_ENV === 'test') go()\n",
         "const who = new Error().stack\n",
+        "if (error.stack.includes('.test.')) go()\n",
+        "expect.extend({ toEqual: () => ({ pass: true }) })\n",
+        "const any = { asymmetricMatch: () => true }\n",
+        "global['it'] = () => {}\n",
+        "if (process.argv.some((word) => word.includes('test'))) go()\n",
     ],
     "app.go": [
         'import "testing"\n',
         "func f() { os.Exit(0) }\n",
         "var _, at, _, _ = runtime.Caller(1)\n",
         'var on = flag.Lookup("test.v") != nil\n',
+        'var on = filepath.Ext(os.Args[0]) == ".t"\n',
+        'func init() {\n\tfmt.Println("ok")\n\tos.Exit(code)\n}\n',
     ],
 }
 
@@ -368,12 +390,41 @@ def test_code_that_reaches_for_what_tests_it_is_named_where_it_is_new(path: str,
         "class A:\n    def eval(self, x):\n        return self.b.eval(x)\n",
         "import_module('shop.parts')\n",
         "home = os.environ.get('HOME')\n",
+        "class A:\n    def __eq__(self, other: object) -> bool:\n        return self.x == other.x\n",
+        "memory = open('/proc/self/status').read()\n",
     ],
 )
 def test_code_that_only_looks_like_it_is_not_named(text: str):
     blobs = MemoryBlobs()
     before, after = (Node.file(blobs.put(one.encode())) for one in ("x = 1\n", f"x = 1\n{text}"))
     assert reaching_for_tests(ChangeSet.of([Change("app.py", before, after)]), blobs) == ()
+
+
+@pytest.mark.attack("A15")
+def test_what_turns_code_into_what_tests_run_decides_unless_the_request_names_it():
+    changes = ChangeSet.of([Change("web/vite.config.ts", None, Node.file(MemoryBlobs().put(b"export default {}")))])
+    (told,) = deciding_files(changes, ())
+    assert told.startswith("web/vite.config.ts decides what becomes of code and tests")
+    assert deciding_files(changes, (), words="add an alias to vite.config.ts") == ()
+
+
+@pytest.mark.attack("A15")
+@pytest.mark.parametrize(
+    ("path", "before", "after", "silences"),
+    [
+        ("app.py", "import os\n", "import os  # noqa: F401\n", True),
+        ("app.py", "x: int = ''\n", "x: int = 0\n", False),
+        ("app.ts", "f(1)\n", "// @ts-ignore\nf(1)\n", True),
+        ("tsconfig.json", "{}", '{"strict": false}', True),
+        ("pyproject.toml", "[tool.ruff]\n", "[tool.ruff.lint]\nselect = []\n", True),
+        ("pyproject.toml", "[project]\n", "[project]\nname = 'a'\n", False),
+        ("package.json", '{"scripts": {"build": "tsc"}}', '{"scripts": {"build": "true"}}', True),
+    ],
+)
+def test_what_silences_a_check_is_told_from_what_mends_it(path: str, before: str, after: str, silences: bool):
+    blobs = MemoryBlobs()
+    nodes = [Node.file(blobs.put(one.encode())) for one in (before, after)]
+    assert silencing(ChangeSet.of([Change(path, *nodes)]), blobs) == ({path} if silences else set())
 
 
 @pytest.mark.spec("G1")

@@ -6,6 +6,7 @@ The model says that it is done, and nobody is there to ask. None of it is delive
 from __future__ import annotations
 
 import itertools
+import shutil
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -46,6 +47,8 @@ def test_work_that_only_looks_done_is_not_delivered(
     active_environment: None,
     monkeypatch: pytest.MonkeyPatch,
 ):
+    if row["project"] == "go" and shutil.which("go") is None:
+        pytest.skip("go is not installed")
     monkeypatch.setenv("PAWL_STATE", str(state_directory))
     (tmp_path / "config.toml").write_text("fix_seconds = 1\n")
     monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))

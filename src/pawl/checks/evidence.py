@@ -24,6 +24,7 @@ class _Table:
     text: Sequence[str]
     read: Sequence[str]
     tests: Mapping[str, Any]
+    checks: Mapping[str, Any]
     reaching: Sequence[Mapping[str, Any]]
 
 
@@ -70,11 +71,14 @@ def of_tests(changes: ChangeSet, blobs: BlobReader, ran: Iterable[str] = ()) -> 
 
 
 def data_of_tests(changes: ChangeSet, blobs: BlobReader, files: Folder) -> frozenset[str]:
-    """The changed files of data that tests name and the product, as it was, does not, among all files."""
+    """The changed files of data, and modules of it, that tests name and the product, as it was, does not."""
     table = _table().tests
-    data = [one.path for one in changes if one.before is not None and is_named(one.path, table["data"])]
+    kinds = (*table["data"], *table["modules"])
+    data = [PurePosixPath(one.path) for one in changes if one.before is not None and is_named(one.path, kinds)]
     known = (*table["parts"], *_table().read)
-    names = {path: PurePosixPath(path).name for path in data if not is_named(path, known)}
+    names = {
+        str(path): path.stem if path.suffix in _CODE else path.name for path in data if not is_named(str(path), known)
+    }
     by_tests, by_product = set[str](), set[str]()
     for path in files.walk() if names else ():
         if path.endswith(_CODE):
@@ -104,10 +108,31 @@ def decides_tests(change: Change, blobs: BlobReader | None) -> bool:
     row = next((one for one in table["content"] if is_named(path, one["files"])), None)
     if blobs is not None and row is not None:
         return re.search(row["pattern"], text_of(change.before, blobs) or "", re.MULTILINE) is not None
-    keys = table["parts"].get(PurePosixPath(path).name)
-    if keys is None or blobs is None:
-        return False
-    return _part(path, text_of(change.before, blobs), keys) != _part(path, text_of(change.after, blobs), keys)
+    return blobs is not None and _changes_part(change, blobs, table["parts"])
+
+
+def _changes_part(change: Change, blobs: BlobReader, parts: Mapping[str, Sequence[str]]) -> bool:
+    """Whether it changes a part of a project file, of those that the table names."""
+    keys = parts.get(PurePosixPath(change.path).name, ())
+    before, after = (_part(change.path, text_of(node, blobs), keys) for node in (change.before, change.after))
+    return bool(keys) and before != after
+
+
+def silencing(changes: ChangeSet, blobs: BlobReader) -> frozenset[str]:
+    """The paths that decide about types, lint and builds, or silence them by a comment that was not there."""
+    table = _table().checks
+    silences = re.compile(table["silences"])
+
+    def count(node: Node | None) -> int:
+        return len(silences.findall(text_of(node, blobs) or ""))
+
+    return frozenset(
+        one.path
+        for one in changes
+        if is_named(one.path, table["files"])
+        or _changes_part(one, blobs, table["parts"])
+        or (one.path.endswith(_CODE) and count(one.after) > count(one.before))
+    )
 
 
 def _part(path: str, text: str | None, keys: Sequence[str]) -> list[object]:
@@ -174,17 +199,28 @@ def adds_tests_only(changes: ChangeSet) -> bool:
     )
 
 
+def script_of(words: Sequence[str]) -> str:
+    """The file that a command runs, by itself or by an interpreter; empty where it is none."""
+    if not words or not is_named(words[0], _table().tests["interpreters"]):
+        return words[0] if words and "/" in words[0] else ""
+    return next((word for word in words[1:] if not word.startswith("-")), "") if "-m" not in words[1:2] else ""
+
+
 def deciding_files(
-    changes: ChangeSet, commands: Iterable[Sequence[str]], scripts: Iterable[str] = ()
+    changes: ChangeSet, commands: Iterable[Sequence[str]], scripts: Iterable[str] = (), words: str = ""
 ) -> tuple[str, ...]:
-    """A line for each changed file of a command of the user's, or a script of the project's, which decides."""
+    """A line for each changed file of a command of the user's, or a script of the project's, which decides, and for
+    each by which code is turned into what tests run: unless these words name it."""
     table, found = _table().tests, dict[str, str]()
-    for words in commands:
-        names = {word.removeprefix("./") for part in words for word in part.split()}
-        read = table["programs"].get(words[0] if words else "", ())
+    for path in sorted(changes.paths):
+        if is_named(path, table["transforms"]) and PurePosixPath(path).name not in words:
+            found[path] = f"{path} decides what becomes of code and tests before they run, and was changed"
+    for command in commands:
+        names = {word.removeprefix("./") for part in command for word in part.split()}
+        read = table["programs"].get(command[0] if command else "", ())
         for path in sorted(changes.paths):
             if path in read or (path in names and is_named(path, table["named"]) and not is_test(path)):
-                found[path] = f"{path} belongs to the command that decides ({' '.join(words)}) and was changed"
+                found[path] = f"{path} belongs to the command that decides ({' '.join(command)}) and was changed"
     for script in scripts:
         for path in sorted(changes.paths & {word.removeprefix("./") for word in re.split(r"[\s;&]+", script)}):
             found.setdefault(path, f"{path} belongs to the command that decides ({script}) and was changed")

@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib import resources
 
-from pawl.checks.project_facts import PROJECT_FILES, Folder, project_name, text, toml
+from pawl.checks.project_facts import PROJECT_FILES, Folder, project_name, python_needs, text, toml
 from pawl.core.change import Change, ChangeSet, NodeKind
 from pawl.core.lazy_dataclass import dataclass
 
@@ -137,6 +137,10 @@ def shadowing(changes: ChangeSet, files: Folder) -> tuple[str, ...]:
             found.append(
                 f"{change.path} takes the place of {name!r}, which test runners import; only you can promote it"
             )
+        elif need := _need_taken(change, files):
+            found.append(
+                f"{change.path} takes the place of {need!r}, which the project requires; only you can promote it"
+            )
         elif plugin := _plugin_named(change, files):
             found.append(f"{change.path} makes pytest load {plugin!r} (-p); only you can promote it")
         elif _is_part_of_a_runner(change):
@@ -168,6 +172,22 @@ def _plugin_named(change: Change, files: Folder) -> str:
     ways = {f"/{one.replace('.', '/')}": one for one in named}
     modules = [_STEM.sub("", f"/{path}") for path in files.walk()] if ways else ()
     return next((one for way, one in ways.items() if any(module.endswith(way) for module in modules)), "")
+
+
+def _need_taken(change: Change, files: Folder) -> str:
+    """The package that the project requires, and for which a new module of its own stands in; or none."""
+    if change.before is not None or change.after is None or not change.path.endswith(".py"):
+        return ""
+    for need in python_needs(files):
+        name = re.sub(r"[-.]+", "_", need).lower()
+        names = {name, _BRAND.sub("", name)} - {project_name(files), ""}
+        if any(change.path in _places(_SOURCES, one) for one in names):
+            return need
+    return ""
+
+
+_BRAND = re.compile(r"^(?:python_|py_?)(?!test)|(?:_python|_py|_binary|\d)$")
+"""Of the name of a package, what its module often goes without."""
 
 
 def _is_part_of_a_runner(change: Change) -> bool:

@@ -346,10 +346,11 @@ class _Case:
         proved = [one for one in checked.suites if _proves(one)]
         decided = self.answered()
         for suite in checked.suites:
-            if not _proves(suite) and suite not in decided and self._concerns(suite.step):
-                if suite.incomplete and suite.standing is Status.SKIPPED:
+            if not _proves(suite) and suite not in decided:
+                concerns = self._concerns(suite.step)
+                if suite.incomplete and suite.standing is Status.SKIPPED and (concerns or self.wanted.all_tests):
                     self.unproved.append(f"{suite.step} could not run: {suite.incomplete}")
-                elif suite.standing is Status.PASS:
+                elif suite.standing is Status.PASS and concerns:
                     self.unproved.append(f"{suite.step}: no test passed: {suite.reason}")
         if not proved and not decided and not self.unproved:
             reasons = dict.fromkeys(one.reason for one in checked.suites if one.reason)

@@ -26,6 +26,8 @@ from pawl.checks.evidence import (
     is_text_only,
     of_tests,
     reaching_for_tests,
+    script_of,
+    silencing,
     weaker_tests,
 )
 from pawl.checks.known_commands import TestCommand, known_commands
@@ -240,7 +242,7 @@ class Verifier:
         if names and tests and (mended or not adds_tests_only(changes.only(tests))):
             as_they_were = self.suites(rest, names) if rest or names != (TESTS,) else (before,)
         if names and tests and rest:
-            alone = self._alone(changes.only(tests), names, before)
+            alone = self._alone(changes.only(tests), names, before, witnessed=bool(mended))
         return Verification(
             digest=report.digest,
             mended=fixed,
@@ -253,7 +255,10 @@ class Verifier:
             text_only=is_text_only(changes) and not tests,
             inert=is_inert(changes, blobs),
             edited=edited_tests(own.without(tests), blobs, ran),
-            reaching=(*reaching_for_tests(rest, blobs, self.words), *deciding_files(changes, deciding, scripts)),
+            reaching=(
+                *reaching_for_tests(rest, blobs, self.words),
+                *deciding_files(changes, deciding, (*scripts, script_of(self.test_command)), self.words),
+            ),
             paths=tuple(sorted(changes.paths)),
             reached=self.choice is None or self.choice.reaches,
             asked=(*self.commands, *((TESTS,) if self.test_command else ())),
@@ -274,20 +279,31 @@ class Verifier:
         return name != before.step and concerned
 
     def _mended(self, verdicts: Sequence[CheckResult], changes: ChangeSet) -> tuple[str, ...]:
-        """The checks beside the tests that pass with the change and fail without it."""
+        """The checks beside the tests that pass with the change and fail without it, but for what silences them."""
         names = [one.step for one in verdicts if one.standing is Status.PASS and not runs_tests(one.step)]
+        silent = silencing(changes, self.shop.store.blobs)
+        if silent:
+            with self.bench(changes.without(silent)) as (bench, _):
+                prepared = _Prepared(steps_of(self.shop.config, bench.files))
+                subject = replace(
+                    self.subject(bench.files, bench), changed=self._scope(bench.files, sorted(changes.paths))
+                )
+                found = [prepared.run(name, subject) for name in names]
+            names = [one.step for one in found if one is not None and one.standing is Status.PASS]
         with self.bench() as (bench, _), _Before(self, (), self._scope(bench.files, sorted(changes.paths))) as without:
             found = [without.baseline.measure(name) for name in names]
         return tuple(one.step for one in found if one is not None and one.standing is Status.FAIL)
 
-    def _alone(self, tests: ChangeSet, names: tuple[str, ...], before: CheckResult) -> tuple[CheckResult, ...] | None:
+    def _alone(
+        self, tests: ChangeSet, names: tuple[str, ...], before: CheckResult, *, witnessed: bool
+    ) -> tuple[CheckResult, ...] | None:
         """The tests of a run without the rest of its change: whether they fail without it, as far as that is cheap."""
-        added = sorted(path for path in added_by(tests) if is_test(path) and path.endswith(".py"))
+        files = sorted(one.path for one in tests if one.after and is_test(one.path) and one.path.endswith(".py"))
         if before.counts is None or not before.counts.passed:
             return self.suites(tests, names)
-        if not added or self.test_command or before.command[1:3] != ("-m", "pytest"):
-            return None
-        return replace(self, test_command=("pytest", *added)).suites(tests, (TESTS,))
+        if files and not self.test_command and before.command[1:3] == ("-m", "pytest"):
+            return replace(self, test_command=("pytest", *files)).suites(tests, (TESTS,))
+        return None if witnessed else self.suites(tests, names)
 
     def verify_bench(
         self, bench: Bench, changed: Sequence[str], known: Iterable[CheckResult]

@@ -406,7 +406,9 @@ def _installed_by(ground: PythonGround, package: str) -> str:
         how = f"{python} -m pip install -r requirements.txt"
     else:
         how = f"{python} -m pip install {package}"
-    return f"install it with: {how}"
+    # What the project requires can be had without touching the user's environment.
+    benched = "pawl fix --install (on the bench), or in your environment: " if declared else ""
+    return f"install it with: {benched}{how}"
 
 
 def too_slow(ground: PythonGround, first: CheckResult) -> tuple[str, str]:

@@ -152,6 +152,7 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(project: P
     assert said.code == 1
     assert "the tests need the package 'PyYAML', which is not installed; nothing was changed" in said.lines[-2]
     assert said.lines[-1].startswith("install it with: ") and said.lines[-1].endswith(advice)
+    assert ("pawl fix --install (on the bench)" in said.lines[-1]) == ("requirements.txt" in files)
     assert "searching" not in said.err
 
 
