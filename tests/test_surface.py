@@ -16,7 +16,7 @@ def test_commands_options_settings_tools_events_and_exit_codes_are_listed_one_a_
     assert {
         "command undo",
         "option undo --on-conflict {stop,keep,overwrite} = stop",
-        "session /restore /rewind [NAME] [--dry-run]",
+        "session /restore [NAME] [--dry-run]",
         "setting run_seconds",
         "setting [permissions] deny",
         "variable PAWL_MODEL",

@@ -21,7 +21,7 @@ from pawl.agent.tools.toolbox import OutputLines
 from pawl.agent.works import is_there
 from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status
 from pawl.core.errors import CannotFix, HookRefused, NoTests, SchemaUnmet, UsageError
-from pawl.core.events import CommandPrinted, Warned
+from pawl.core.events import CommandPrinted, TasksPlanned, Warned
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import DeliveryState, Intent, Mode, RoleName, RunCursor, Stage
 from pawl.settings.guardrails import Decision
@@ -187,6 +187,8 @@ def plan(bench: Workbench, place: RunCursor) -> NodeOutcome:
             bench.listen(Warned("the planner's answer cannot be used; the request is done as one task"))
     tasks = tasks or as_one(request)
     record.keep(replace(record.data, plan=tasks))
+    if len(tasks) > 1:
+        bench.listen(TasksPlanned(tuple(task.what.partition("\n")[0] for task in tasks)))
     record.note("plan", {"tasks": [task.what[:200] for task in tasks]})
     return NodeOutcome.DONE
 

@@ -259,12 +259,12 @@ class Session:
         self._known(conversation)
         return self.shop.store.transcripts.messages(conversation)
 
-    def fork(self, conversation: str) -> str:
-        """A new conversation in which the same was said; what is said in it does not change the first."""
+    def fork(self, conversation: str, *, before: int | None = None) -> str:
+        """A new conversation in which the same was said, `before` that message; the first one stays as it is."""
         self._known(conversation)
         other = new_conversation_id()
         with self.shop.store.together():
-            self.shop.store.transcripts.fork(conversation, other)
+            self.shop.store.transcripts.fork(conversation, other, before=before)
             self.shop.store.snapshots.fork(self.shop.workspace, conversation, other)
         return other
 

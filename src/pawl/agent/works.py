@@ -295,26 +295,15 @@ class BenchWorks:
         settings, order = self.shop.config.settings, self.record.order
         if (order.commit or settings.commit) != "on":
             return "", ()
-        from pawl.workspace.benches import open_bench
-        from pawl.workspace.commits import Committer
         from pawl.workspace.git import GitLog
 
-        # What is promoted is committed too, whatever the time is.
-        runner = partial(open_bench, replace(self.shop, stop=None))
         base = self.record.data.base
         if base is None:
-            base = GitLog(self.shop.tree, runner).head()
+            base = GitLog(self.shop.tree, _commit_runner(self.shop)).head()
             self.record.keep(replace(self.record.data, base=base))
-        commits = Committer(
-            workspace=self.shop.tree,
-            environment=self.shop.config.environment,
-            blobs=self.shop.store.blobs,
-            runner=runner,
-            since=base,
-        )
         records = self.shop.store.requests.records(self.shop.workspace, run=self.record.run)
         trailer = _trailer(settings.attribution, records[-1].model if records else "")
-        return commits.commit(changes, f"{one_line(redacted(title), LONGEST_TITLE)}\n{trailer}")
+        return commit_changes(self.shop, changes, f"{one_line(redacted(title), LONGEST_TITLE)}\n{trailer}", base)
 
     def keep(self, changes: ChangeSet, title: str, reason: str, verified: str = "") -> int:
         """Keep the changes as an entry; `verified` is the digest of what its verdict is about, if not of them alone."""
@@ -421,3 +410,28 @@ def _opened(shop: Project, *, install: bool) -> Bench:
 
 def _spare(held: Iterable[HeldBack]) -> ChangeSet:
     return ChangeSet.of(one.change for one in held if one.change is not None)
+
+
+def _commit_runner(shop: Project) -> Callable[[], Bench]:
+    """What is promoted is committed too, whatever the time is."""
+    from pawl.workspace.benches import open_bench
+
+    return partial(open_bench, replace(shop, stop=None))
+
+
+def commit_changes(
+    shop: Project, changes: ChangeSet, message: str, base: str | None = None
+) -> tuple[str, tuple[str, ...]]:
+    """Commit promoted changes by themselves onto `base`, or onto HEAD; the commit, and notes on it."""
+    from pawl.workspace.commits import Committer
+    from pawl.workspace.git import GitLog
+
+    runner = _commit_runner(shop)
+    commits = Committer(
+        workspace=shop.tree,
+        environment=shop.config.environment,
+        blobs=shop.store.blobs,
+        runner=runner,
+        since=GitLog(shop.tree, runner).head() if base is None else base,
+    )
+    return commits.commit(changes, message)

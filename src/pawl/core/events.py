@@ -146,6 +146,13 @@ class NodeEntered:
 
 
 @dataclass(frozen=True, slots=True)
+class TasksPlanned:
+    """The request is done in these tasks, one after the other."""
+
+    tasks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class QueueChanged:
     """The follow-ups that wait for the present request to end, in their order."""
 
@@ -175,7 +182,7 @@ class RunEnded:
     report: Report
 
 
-SessionEvent = RunBegun | NodeEntered | QueueChanged | HookSaid | ApprovalAsked | RunEnded
+SessionEvent = RunBegun | NodeEntered | TasksPlanned | QueueChanged | HookSaid | ApprovalAsked | RunEnded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

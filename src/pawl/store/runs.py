@@ -346,13 +346,13 @@ class Transcripts(StorePart):
             for number, time, run, body, reasoning, sent_again in rows
         ]
 
-    def fork(self, conversation: str, other: str) -> int:
-        """Copies what was said into another conversation, and returns how many messages that were."""
+    def fork(self, conversation: str, other: str, *, before: int | None = None) -> int:
+        """Copies what was said, before that message or all, into another conversation; how many messages that were."""
         return self._database.run(
             "INSERT INTO said (time, workspace, conversation, run, speaker, body, reasoning, sent_again)"
             " SELECT time, workspace, ?, run, speaker, body, reasoning, sent_again"
-            " FROM said WHERE conversation = ? ORDER BY id",
-            (readable(other), readable(conversation)),
+            " FROM said WHERE conversation = ? AND id < ? ORDER BY id",
+            (readable(other), readable(conversation), (1 << 62) if before is None else before),
         ).rowcount
 
     def last(self, conversation: str) -> int:

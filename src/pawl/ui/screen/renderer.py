@@ -25,9 +25,11 @@ from pawl.core.events import (
     NodeEntered,
     RequestAnswered,
     RequestSent,
+    RunBegun,
     RunEnded,
     Shortened,
     Steered,
+    TasksPlanned,
     TierBegun,
     TierLeft,
     ToolEnded,
@@ -181,6 +183,8 @@ class EventRenderer:
         """The latest lines of that output."""
         self.calls: deque[ToolEnded] = deque(maxlen=KEPT_CALLS)
         """The latest calls, for a person who wants to see one whole."""
+        self._tasks: tuple[str, ...] = ()
+        """The to-do list of the run."""
         self._unseen = False
         self._said = False
         """The last thing shown was a block of the answer."""
@@ -195,6 +199,8 @@ class EventRenderer:
             self.finish()
         if isinstance(event, RequestSent):
             self._unseen = is_for_pawl(event)
+        elif isinstance(event, RunBegun):
+            self._tasks = ()
         if isinstance(event, ThoughtDelta):
             self._think(event.text)
         else:
@@ -284,8 +290,8 @@ class EventRenderer:
                 return _at_work(event)
             case ToolStarted() | ToolEnded() | CommandPrinted():
                 return self._call(event)
-            case NodeEntered(place=place) if place.at in _TOLD_NODES:
-                return (f"· {_node(place.at, place.attempt)}",)
+            case TasksPlanned() | NodeEntered():
+                return self._progress(event)
             case CheckResult():
                 return tuple(_check_lines(event))
             case Retrying(why=why, wait_seconds=seconds, begun=begun):
@@ -302,6 +308,16 @@ class EventRenderer:
             case ClimbBegun() | TierBegun() | IterationBegun() | AttemptEnded() | TierLeft() | EscalationWarned():
                 return climb_lines(event)
         return _said_lines(event)
+
+    def _progress(self, event: TasksPlanned | NodeEntered) -> tuple[str, ...]:
+        """The to-do list, each task as it begins, and the nodes that are worth a line."""
+        if isinstance(event, TasksPlanned):
+            self._tasks = event.tasks
+            return ("to do", *(f"  {number}. {brief(task, 100)}" for number, task in enumerate(self._tasks, start=1)))
+        place = event.place
+        if place.at == "act" and place.attempt == 1 and place.task <= len(self._tasks):
+            return (f"· task {place.task} of {len(self._tasks)}: {brief(self._tasks[place.task - 1], 100)}",)
+        return (f"· {_node(place.at, place.attempt)}",) if place.at in _TOLD_NODES else ()
 
     def _told(self, event: StageBegun | ClockStarted | Mended) -> tuple[str, ...]:
         """Tell repairs; where no live line shows them, milestones too, each once in a row."""

@@ -9,6 +9,7 @@ from collections import deque
 from dataclasses import replace
 from pathlib import Path
 
+from pawl.core.change import ChangeSet
 from pawl.core.dialogue import Speaker, TranscriptLine
 from pawl.core.errors import UnknownEntry, UsageError
 from pawl.core.run import Approval, Mode, RunState
@@ -252,6 +253,77 @@ class Actions:
     def fork(self, words: str) -> None:
         self._wishes.conversation = self._sitting.session.fork(self._conversation("fork"))
         self._say(f"goes on as {self._wishes.conversation}; the first one stays as it is")
+
+    def rewind(self, words: str) -> None:
+        """Back to before one of the requests: their entries are undone, and a copy of the conversation ends there."""
+        from pawl.workspace.reversal import Wish
+
+        session, conversation = self._sitting.session, self._conversation("rewind")
+        points: dict[str, TranscriptLine] = {}
+        for one in session.transcript(conversation):
+            if one.message.speaker is Speaker.USER:
+                points.setdefault(one.run, one)
+        runs = list(points)
+        entries = {run: [one.id for one in session.shop.entries(run=run) if one.active and one.files] for run in runs}
+        rows = [
+            (
+                str(number),
+                when(points[run].time, today=True),
+                ", ".join(map(str, reversed(entries[run]))) or "–",
+                brief(points[run].message.text, 200),
+            )
+            for number, run in enumerate(runs, start=1)
+        ]
+        if not words:
+            self._out.table(("", "when", "entries", "request"), rows, flexible=3)
+            words = (self._sitting.face.line("back to before which? [number, Enter: none] ") or "").strip()
+        if not words:
+            return
+        if not words.isdigit() or not 0 < int(words) <= len(runs):
+            raise UsageError(f"there is no request {words!r}", advice=f"the requests are 1 to {len(runs)}")
+        back = [run for run in reversed(runs[int(words) - 1 :]) if entries[run]]
+        for run in back:
+            session.shop.undo_run(run, Wish())
+        undone = sorted(one for run in back for one in entries[run])
+        self._wishes.conversation = session.fork(conversation, before=points[runs[int(words) - 1]].number)
+        files = (
+            f"entries {', '.join(map(str, undone))} are undone (/redo brings the last back)"
+            if undone
+            else "no file changed"
+        )
+        self._say(f"rewound to before {brief(points[runs[int(words) - 1]].message.text, 60)!r}; {files}")
+        self._out.hint(f"  the whole conversation stays: /resume {conversation}")
+
+    def commit(self, words: str) -> None:
+        """The entries of this session as one commit; its message is drafted from their requests."""
+        from pawl.agent.works import commit_changes
+
+        sitting, shop = self._sitting, self._sitting.session.shop
+        made = [shop.entry(number) for number in sitting.promoted]
+        kept = [one for one in made if one.active]
+        changes = ChangeSet()
+        for entry in kept:
+            changes = changes.then(shop.changes(entry))
+        if not changes:
+            raise UsageError(
+                "this session has promoted nothing that is not committed", advice="git commit does the rest"
+            )
+        titles = [one.title.removeprefix("do: ") for one in kept]
+        message = words or "\n\n".join([titles[0], "\n".join(f"- {one}" for one in titles[1:])]).strip()
+        self._out.changes(changes, shop.store.blobs)
+        while not words:
+            self._out.lines("\n".join(f"  {line}" for line in message.split("\n")))
+            said = (sitting.face.line("commit this? [y yes, n no, e edit the message] ") or "").strip().lower()
+            if said in ("y", "yes"):
+                break
+            if said not in ("e", "edit"):
+                self._say("nothing was committed")
+                return
+            message = sitting.face.edited(message, ".txt").strip()
+        name, notes = commit_changes(shop, changes, message)
+        sitting.promoted.clear()
+        self._out.notes(notes, "yellow")
+        self._out.say(f"committed as {name[:12]}", "bold green")
 
     def compact(self, words: str) -> None:
         from pawl.agent.context_watch import compact

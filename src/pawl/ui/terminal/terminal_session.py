@@ -289,7 +289,10 @@ class TerminalSession:
                 is_left = not self.left.is_set() and self.session.is_spoken_to
             self.face.activity("")
             if is_left:
-                self.job(lambda: self.carry(self.session.go_on))
+                self.job(self._go_on)
+
+    def _go_on(self) -> None:
+        self.carry(self.session.go_on)
 
     def _serve(self) -> None:
         try:
@@ -311,17 +314,34 @@ class TerminalSession:
         context = self.meanwhile.told(self.session.shop, self.shared.paths, talking=talking)
         order = self.wishes.order(text, model=model, context=context)
         self._before, self._began = (self.meter.tokens, self.meter.cost), time.monotonic()
-        self.carry(lambda: self.session.do(order))
+        planned = self.wishes.planning
+        report = self.carry(lambda: self.session.do(order))
+        if planned and report is not None and report.answer.strip() and not report.exit_code and self.face.live:
+            self._hand_over(report.answer)
 
-    def carry(self, begin: Callable[[], Report | None]) -> None:
-        report = begin()
+    def _hand_over(self, plan: str) -> None:
+        """The plan is carried out if the user says so, as it is or as they edit it."""
+        said = (self.face.line("carry out this plan? [y yes, e edit it first, n no] ") or "").strip().lower()
+        if said not in ("y", "yes", "e", "edit"):
+            self.face.out.hint("  still planning; /plan off ends it")
+            return
+        edited = self.face.edited(plan, ".md") if said in ("e", "edit") else plan
+        self.wishes.planning, self.wishes.mode = False, Mode.AGENT
+        text = "Carry out the plan." if edited == plan else f"Carry out this plan:\n\n{edited}"
+        self.face.out.lines(_echo(text))
+        self.request(text)
+
+    def carry(self, begin: Callable[[], Report | None]) -> Report | None:
+        """Carries a run and what is queued behind it; the report of the last."""
+        report, last = begin(), None
         while report is not None:
-            report = self.settled(report)
+            report = last = self.settled(report)
             self.tell(report)
             self.meanwhile.mark(self.session.shop)
             if self.left.is_set():
-                return
+                break
             report = self.session.go_on()
+        return last
 
     def settled(self, report: Report) -> Report:
         """Asks the user as long as the run waits and there is an answer."""

@@ -1,0 +1,58 @@
+"""A plan that is handed over, the to-do list of a run, the way back in a conversation, and a commit."""
+
+from __future__ import annotations
+
+import subprocess
+
+from ui.terminal.conftest import Place
+
+TALK = """
+[[turn]]
+match = { system = "Plan only" }
+answer = "1. Write `one.txt`."
+[[turn]]
+match = { user = "Carry out the plan", answered = [] }
+answer = { calls = [{ name = "file_write", arguments = { path = "one.txt", content = "1\\n" } }] }
+[[turn]]
+match = { user = "a second", answered = [] }
+answer = { calls = [{ name = "file_write", arguments = { path = "two.txt", content = "2\\n" } }] }
+[[turn]]
+times = 0
+answer = "Written."
+"""
+
+
+def git(place: Place, *words: str) -> str:
+    done = subprocess.run(["git", *words], cwd=place.workspace, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def test_a_plan_is_handed_over_committed_and_a_later_request_rewound(place: Place):
+    git(place, "init", "-q")
+    git(place, "add", ".")
+    git(place, "commit", "-qm", "first")
+    with place.open("--model", place.model(TALK), "--approve", "never", columns=100) as seen:
+        seen.expect_status("agent")
+        seen.type("/plan add a file one.txt\r")
+        seen.expect("carry out this plan? [y yes, e edit it first, n no]")
+        assert not (place.workspace / "one.txt").exists()
+        seen.type("y\r")
+        seen.expect("promoted as entry 1")
+        seen.expect_status("· agent ·")
+        seen.expect_status("/help")
+        seen.type("/commit\r")
+        seen.expect("commit this? [y yes, n no, e edit the message]")
+        seen.type("y\r")
+        seen.expect("committed as")
+        assert git(place, "log", "-1", "--format=%s") == "Carry out the plan."
+        seen.type("add a second file two.txt\r")
+        seen.expect("promoted as entry 2")
+        seen.expect_status("/help")
+        seen.type("/rewind\r")
+        seen.expect("back to before which? [number, Enter: none]")
+        assert "add a file one.txt" in seen.text and "Plan only" not in seen.text
+        seen.type("3\r")
+        seen.expect("rewound to before 'add a second file two.txt'; entries 2 are undone")
+        seen.type("\x04")
+        assert seen.finish() == 0
+    assert (place.workspace / "one.txt").exists() and not (place.workspace / "two.txt").exists()
