@@ -35,7 +35,7 @@ from pawl.core.errors import PawlError
 from pawl.core.redact import Redactor, redacted, redacted_body, redacted_request, register
 from pawl.core.run import Mode, Reasoning, RequestRecord, RoleName, Stage
 from pawl.models.telemetry import Telemetry, _headers
-from pawl.settings.env_file import environment_of
+from pawl.settings.config import environment_of
 from pawl.workspace.project import Project
 
 pytestmark = pytest.mark.spec("B13")

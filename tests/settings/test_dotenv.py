@@ -10,7 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pawl.core.errors import ConfigError
-from pawl.settings.env_file import LARGEST_BYTES, environment_of, may_come_from_workspace, parse, read
+from pawl.settings.config import LARGEST_ENV as LARGEST_BYTES
+from pawl.settings.config import environment_of, may_come_from_workspace
+from pawl.settings.config import parse_env as parse
+from pawl.settings.config import read_env as read
 
 pytestmark = pytest.mark.spec("E9")
 

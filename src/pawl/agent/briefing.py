@@ -21,7 +21,7 @@ from pawl.core.patch import unified
 from pawl.core.run import RunRequest
 from pawl.core.tiers import Attempt, AttemptEnd, EscalationState
 from pawl.models.router import ModelConfig, model_config
-from pawl.settings.env_file import LARGEST_BYTES, environment_of
+from pawl.settings.config import LARGEST_ENV, environment_of
 from pawl.settings.trust import is_trusted, read_text
 from pawl.workspace.bench_files import Files
 from pawl.workspace.environments import found_environment
@@ -44,7 +44,7 @@ def configured(shop: Project, model: str = "") -> ModelConfig:
     environment = environment_of(
         shop.config.environment,
         user=shop.config.file.parent / ".env",
-        workspace=read_text(shop.workspace, ".env", LARGEST_BYTES) if trusted else "",
+        workspace=read_text(shop.workspace, ".env", LARGEST_ENV) if trusted else "",
     )
     config = model_config(shop.config, environment)
     return config.with_model(model) if model else config

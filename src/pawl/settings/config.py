@@ -1,9 +1,15 @@
-"""Settings: one frozen value, read once from the user's file and the environment. Nothing else reads either."""
+"""Settings: one frozen value, read once from the user's file and the environment. Nothing else reads either.
+
+Variables also come from `.env` files: the user's own, and a workspace's only where it is trusted. Nothing is put into
+the environment of the process; the real environment wins. A workspace may bring keys, and nothing that says where they
+are sent. Nothing is executed or filled in.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -201,3 +207,112 @@ def _checked_settings(table: Mapping[str, object], file: Path) -> _Read:
         advice=f"the settings are {', '.join(sorted(settings))}; the tables are {', '.join(tables)}",
     )
     return read, SettingsTables(**given), mistakes if reader.mistakes else None
+
+
+LARGEST_ENV = 64 << 10
+
+_ENV_LINE = re.compile(r"[ \t]*(?:export[ \t]+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*")
+_BLANK = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\n|\Z)")
+_BARE = re.compile(r"[^\n]*")
+_COMMENT = re.compile(r"(?:\A|[ \t]+)#.*\Z")
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", '"': '"', "$": "$"}
+_QUOTED = {
+    "'": re.compile(r"'(?P<text>[^']*)'"),
+    '"': re.compile(r'"(?P<text>(?:[^"\\]|\\.)*+)"', re.DOTALL),
+}
+_FILLED_IN = re.compile(r"(?<!\\)(?:\$[({]|`)")
+_WORKSPACE_NAME = re.compile(r"(?!PAWL_|OTEL_)[A-Z0-9_]*(?:_API_KEY|_ACCESS_TOKEN|_AUTH_TOKEN|_API_TOKEN)")
+
+
+def environment_of(environment: Mapping[str, str], *, user: Path, workspace: str = "") -> dict[str, str]:
+    """The environment with what the files add to it.
+
+    `user` is the user's own file. `workspace` is the text of one that the user trusts: only keys are taken from it.
+    The environment wins over the user's file, and that over the workspace's.
+    """
+    keys = parse_env(workspace, ".env", wanted=may_come_from_workspace)
+    return {**keys, **read_env(user), **environment}
+
+
+def may_come_from_workspace(name: str) -> bool:
+    """Whether a repository may set it: a key is sent where the user's own settings say."""
+    return _WORKSPACE_NAME.fullmatch(name) is not None
+
+
+def read_env(path: Path, *, wanted: Callable[[str], bool] = lambda _: True) -> dict[str, str]:
+    """The variables of a file; none when there is no such file. An error names the line, never its value."""
+    return parse_env(env_text(path), str(path), wanted=wanted)
+
+
+def parse_env(text: str, source: str, *, wanted: Callable[[str], bool] = lambda _: True) -> dict[str, str]:
+    """The variables of a text, the last of each name; `source` names it in errors.
+
+    A value is bare, in single quotes as it is, or in double quotes with the escapes of n, r, t, $, quote and
+    backslash. One in quotes may go over several lines. A `#` starts a comment at the start of a line or behind room.
+    """
+    values: dict[str, str] = {}
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    at = 0
+    while at < len(text):
+        blank = _BLANK.match(text, at)
+        if blank:
+            at = blank.end()
+            continue
+        line = text.count("\n", 0, at) + 1
+        head = _ENV_LINE.match(text, at)
+        if head is None:
+            raise _env_mistake(source, line, "is not NAME=value")
+        value, at = _env_value(text, head.end(), source, line)
+        if wanted(head["name"]):
+            values[head["name"]] = _checked_value(value, head["name"], text[head.end() : head.end() + 1], source, line)
+    return values
+
+
+def _env_value(text: str, at: int, source: str, line: int) -> tuple[str, int]:
+    """The value that starts there as it is written, and where the next line starts."""
+    pattern = _QUOTED.get(text[at : at + 1])
+    if pattern is None:
+        bare = _BARE.match(text, at)
+        end = bare.end() if bare else at
+        return _COMMENT.sub("", text[at:end]).rstrip(), end + 1
+    quoted = pattern.match(text, at)
+    if quoted is None:
+        raise _env_mistake(source, line, "opens a quote that is not closed")
+    rest = _BLANK.match(text, quoted.end())
+    if rest is None:
+        raise _env_mistake(source, line, "goes on behind the closing quote")
+    return quoted["text"], rest.end()
+
+
+def _checked_value(value: str, name: str, quote: str, source: str, line: int) -> str:
+    if quote != "'" and _FILLED_IN.search(value):
+        raise _env_mistake(
+            source, line, f"asks for {name} to be filled in, which is not done", "write the value, or use single quotes"
+        )
+    if quote == '"':
+        value = _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[0]), value)
+    if "\0" in value:
+        raise _env_mistake(source, line, f"gives {name} a value with a NUL in it")
+    return value
+
+
+def env_text(path: Path) -> str:
+    """A regular file of a bounded size; a pipe would not end, and a device would not either."""
+    try:
+        return bounded.read_text(path, LARGEST_ENV)
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError as error:
+        raise _unreadable(path, error.strerror or "it cannot be opened") from None
+    except UnicodeDecodeError:
+        # The error itself would show bytes of the file.
+        raise _unreadable(path, "it is not UTF-8") from None
+
+
+def _unreadable(path: Path, why: str) -> ConfigError:
+    return ConfigError(f"{str(path)!r} cannot be read: {why}", advice="mend or remove the file")
+
+
+def _env_mistake(source: str, line: int, what: str, advice: str = "mend that line") -> ConfigError:
+    return ConfigError(f"line {line} of {source!r} {what}", advice=advice)

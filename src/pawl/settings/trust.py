@@ -9,22 +9,25 @@ import hashlib
 import itertools
 import json
 import os
+import re
 import secrets
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import field
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
+from urllib.parse import unquote
 
 from pawl.core.change import NodeKind
 from pawl.core.errors import ConfigError, NotFound, PathRefused, PawlError, UsageError
 from pawl.core.lazy_dataclass import dataclass
+from pawl.core.redact import register
 from pawl.core.typed import Reader, Unreadable, read_json, read_toml
 from pawl.settings import files as bounded
-from pawl.settings.config import Config
+from pawl.settings.config import Config, env_text, read_env
 from pawl.settings.files import Tree, writer_lock
 
 SKILLS = (".pawl/skills", ".agents/skills", ".claude/skills")
@@ -401,3 +404,45 @@ def is_listed(config: Config, workspace: str) -> bool:
     reader.check(str(config.file), 'write folders = ["/home/you/project"]')
     trusted = [os.path.realpath(Path(one).expanduser()) for one in listed.folders if one]
     return any(workspace == one or workspace.startswith(f"{one.rstrip('/')}/") for one in trusted)
+
+
+SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL")
+"""The values of variables whose names hold one of these are never sent, stored nor shown, whatever they look like."""
+
+
+_SECRET_PARTS = re.compile(r"(?:.*_)?(?:JWT|PAT|PASS)(?:_.*)?|.*_PWD", re.IGNORECASE)
+_URL_PASSWORD = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@]*:(?P<whole>(?P<first>[^\s@]+)(?:@[^\s@/]+)*)@")
+"""The password of an address; one that holds an @ itself is also taken whole."""
+
+
+def is_secret_name(name: str) -> bool:
+    return any(word in name.upper() for word in SECRET_WORDS) or _SECRET_PARTS.fullmatch(name) is not None
+
+
+def register_secrets(config: Config, workspace: str) -> None:
+    """Makes them known before anything is stored or said. A file that cannot be read is told by who needs it."""
+    files = [config.file.parent / ".env"]
+    own = Path(workspace) / ".env"
+    with suppress(ConfigError):
+        if own.exists() and is_trusted(config, workspace):
+            files.append(own)
+    found = [config.environment]
+    texts = list(config.environment.values())
+    for path in files:
+        with suppress(ConfigError):
+            texts.append(env_text(path))
+            found.append(read_env(path, wanted=is_secret_name))
+    values = (value for several in found for name, value in several.items() if is_secret_name(name))
+    register(*(value for value in values if not _is_a_place(value)), *_url_passwords(texts))
+
+
+def _url_passwords(texts: Iterable[str]) -> Iterator[str]:
+    """The passwords of addresses such as `postgres://user:password@host/name`, as written and as they are meant."""
+    for found in (found for text in texts for found in _URL_PASSWORD.finditer(text)):
+        for password in {found["first"], found["whole"]}:
+            yield from {password, unquote(password)}
+
+
+def _is_a_place(value: str) -> bool:
+    """A path of this machine, such as that of a file with keys, is no secret; it would be hidden from every message."""
+    return value.startswith("/") and os.path.exists(value)

@@ -16,9 +16,9 @@ from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted, redacted_body
 from pawl.core.typed import plain
 from pawl.settings.config import Config, framework_folders
-from pawl.settings.env_file import register_secrets
 from pawl.settings.files import Tree
 from pawl.settings.guardrails import Decision, Guardrails, Judge, preset
+from pawl.settings.trust import register_secrets
 from pawl.store.store import Store
 from pawl.workspace.masks import Listings, Names
 
