@@ -53,10 +53,10 @@ def setup(shop: Project, call: Call) -> int:
 
 def found_here(shop: Project) -> tuple[ModelOffer, ...]:
     from pawl.models.discovery import offers
-    from pawl.settings.env_file import may_come_from_workspace, parse
+    from pawl.settings.config import may_come_from_workspace, parse_env
 
     return offers(
-        _configured(shop), shop.config.home, parse(_workspace_env(shop), ".env", wanted=may_come_from_workspace)
+        _configured(shop), shop.config.home, parse_env(_workspace_env(shop), ".env", wanted=may_come_from_workspace)
     )
 
 
@@ -70,10 +70,10 @@ def _workspace_env(shop: Project) -> str:
     from pathlib import Path
 
     from pawl.settings import files as bounded
-    from pawl.settings.env_file import LARGEST_BYTES
+    from pawl.settings.config import LARGEST_ENV
 
     try:
-        return bounded.read_text(Path(shop.workspace) / ".env", LARGEST_BYTES, follow=False)
+        return bounded.read_text(Path(shop.workspace) / ".env", LARGEST_ENV, follow=False)
     except (OSError, UnicodeDecodeError):
         return ""
 
@@ -118,9 +118,9 @@ def choose(shop: Project, face: Face, found: tuple[ModelOffer, ...]) -> str:
 
 
 def _with_workspace_key(shop: Project, face: Face, offer: ModelOffer) -> str:
-    from pawl.settings.env_file import parse
+    from pawl.settings.config import parse_env
 
-    value = parse(_workspace_env(shop), ".env", wanted=lambda name: name == offer.key_name)[offer.key_name]
+    value = parse_env(_workspace_env(shop), ".env", wanted=lambda name: name == offer.key_name)[offer.key_name]
     return _saved_key(shop, face, offer.key_name, value)
 
 
