@@ -60,6 +60,8 @@ class Session:
     """Stops what is under way; the session has one of its own when None."""
     permit: Permit | None = None
     """The permission rules of the workspace when None."""
+    agreed: set[tuple[str, ...]] = field(default_factory=set)
+    """Kinds of calls that the user has said yes to beforehand, as whoever asks them writes them."""
     _inbox: Inbox = field(default_factory=Inbox)
     _stop: CancelToken | None = None
     _order: RunRequest | None = None

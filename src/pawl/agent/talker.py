@@ -473,7 +473,8 @@ class Talker:
             root, denial = self.record.root, {"tool_name": name, "tool_input": dict(arguments)}
             root.keep(replace(root.data, denials=(*root.data.denials, denial)))
             return refusal_of(permission), arguments
-        why = (permission.reason,) if permission.reason else ()
+        # A rule that allows it is no reason to ask.
+        why = (permission.reason,) if permission.reason and permission.ruling is not Decision.ALLOW else ()
         question = call_question(call, name, arguments, why)
         answer = self.record.data.permits.get(question.digest)
         if answer is None:

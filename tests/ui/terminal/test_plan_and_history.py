@@ -56,3 +56,32 @@ def test_a_plan_is_handed_over_committed_and_a_later_request_rewound(place: Plac
         seen.type("\x04")
         assert seen.finish() == 0
     assert (place.workspace / "one.txt").exists() and not (place.workspace / "two.txt").exists()
+
+
+EDITS = """
+[[turn]]
+match = { user = "fix the bug", answered = [] }
+answer = { calls = [{ name = "strict_patch", arguments = { path = "app.py", old = "+ 2", new = "+ 3" } }] }
+[[turn]]
+match = { answered = ["strict_patch"] }
+answer = { calls = [{ name = "strict_patch", arguments = { path = "app.py", old = "+ 3", new = "+ 1" } }] }
+[[turn]]
+times = 0
+answer = "Done."
+"""
+
+
+def test_before_each_edit_its_diff_is_shown_with_the_reason_and_always_is_asked_once(place: Place):
+    with place.open("--model", place.model(EDITS), "--approve", "each", columns=100) as seen:
+        seen.expect_status("asks before each edit")
+        seen.type("fix the bug in the app\r")
+        seen.expect("carry it out? [y yes, a always in this run, p always for app.py, n no")
+        assert "  app.py\n  -+ 2\n  ++ 3\n  asked because of --approve each" in seen.text
+        seen.type("p\r")
+        seen.expect("strict_patch app.py: yes, as you said")
+        seen.expect("promote this?")
+        assert seen.text.count("carry it out?") == 1
+        seen.type("y\r")
+        seen.expect("promoted as entry 1")
+        seen.type("\x04")
+        assert seen.finish() == 0

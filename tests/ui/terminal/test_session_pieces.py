@@ -167,7 +167,7 @@ def test_commands_and_files_are_completed():
     def offered(text: str) -> list[str]:
         return [one.text for one in suggestions.get_completions(Document(text), CompleteEvent())]
 
-    assert offered("/rew") == ["/restore "]
+    assert offered("/rew") == ["/rewind "]
     assert offered("look at @thing") == ["@thing.txt ", "@deep/er/thing.py ", "@a/nothing "]
     assert offered("me@thing") == [] and offered("plain") == []
 

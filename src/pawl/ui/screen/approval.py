@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pawl.core.errors import UsageError
-from pawl.core.run import ApprovalAnswer, ApprovalResponse, Report
+from pawl.core.run import ApprovalAnswer, ApprovalRequest, ApprovalResponse, Report
 from pawl.settings import files as bounded
 from pawl.ui.screen.run_report import show_question
-from pawl.ui.screen.screen import Face
+from pawl.ui.screen.screen import Face, brief
 
 if TYPE_CHECKING:
     from pawl.agent.session import Session
@@ -81,11 +81,27 @@ ANSWERS = YES | NO | LATER
 """Words that answer a question, and say nothing to a run that works."""
 _HUNKS = re.compile(r"(?:h|hunks?)?\s*(?P<numbers>\d{1,6}(?:[\s,]+\d{1,6})*)")
 CHOICES = "y yes, n no, 1,3 these hunks, e edit, d diff, l later"
-CHOICES_OF_CALL = "y yes, n no, d show all, l later"
+CHOICES_OF_CALL = "y yes, {always}n no, d show all, l later"
+ALWAYS = "a always in this run, p always for {what}, "
 
 
 def ask_approval(session: Session, report: Report, face: Face) -> ApprovalResponse | None:
-    """Shows what is asked about and asks until there is an answer; None to answer later."""
+    """Shows what is asked about and asks until there is an answer; None to answer later.
+
+    Of a call that is like one for which the user said "always" only a line is shown.
+    """
+    question = report.question
+    assert question is not None
+    kinds = _kinds(question, report.run)
+    if session.agreed.isdisjoint(kinds.values()):
+        return _asked(session, report, face, kinds)
+    face.aside.hint(f"· {question.tool} {kinds['p'][2]}: yes, as you said")
+    return ApprovalResponse(answer=ApprovalAnswer.APPROVE, digest=question.digest)
+
+
+def _asked(
+    session: Session, report: Report, face: Face, kinds: Mapping[str, tuple[str, ...]]
+) -> ApprovalResponse | None:
     question = report.question
     assert question is not None
     if report.stale:
@@ -96,18 +112,21 @@ def ask_approval(session: Session, report: Report, face: Face) -> ApprovalRespon
     if not complete:
         face.aside.say("! this is not all of it; d shows everything", "bold yellow")
     of_call = question.kind == "call"
-    prompt = f"carry it out? [{CHOICES_OF_CALL}] " if of_call else f"promote this? [{CHOICES}] "
+    always = ALWAYS.format(what=kinds["p"][2]) if kinds else ""
+    prompt = f"carry it out? [{CHOICES_OF_CALL.format(always=always)}] " if of_call else f"promote this? [{CHOICES}] "
     while True:
         said = face.line(prompt)
         word, _, rest = (said or "").strip().partition(" ")
         word = word.lower()
         if not word or word in LATER:
             return None
-        if word in YES and not rest and not complete:
+        yes = not rest and (word in YES or word in kinds)
+        if yes and not complete:
             face.aside.say("part of it was not shown: d shows everything, y approves it as it is", "bold yellow")
             complete = True
             continue
-        if word in YES and not rest:
+        if yes:
+            session.agreed.update([kinds[word]] if word in kinds else ())
             return ApprovalResponse(answer=ApprovalAnswer.APPROVE, digest=question.digest)
         if word in NO:
             reason = rest.strip() or (face.line("why? [Enter: no reason] ") or "").strip()
@@ -118,6 +137,18 @@ def ask_approval(session: Session, report: Report, face: Face) -> ApprovalRespon
         given = None if of_call else _part(session, report, face, (said or "").strip())
         if given is not None:
             return given
+
+
+def _kinds(question: ApprovalRequest, run: str) -> Mapping[str, tuple[str, ...]]:
+    """What "always" means of a call: the tool in this run, or the tool with this path or program, for the same reason.
+
+    Empty for changes, and for a call in which something may deceive the eyes.
+    """
+    if question.kind != "call" or question.flags:
+        return {}
+    given, why = question.arguments, "; ".join(question.why)
+    what = str(given.get("path") or str(given.get("command") or "").partition(" ")[0] or question.tool)
+    return {"a": ("run", run, question.tool, why), "p": ("pattern", question.tool, brief(what, 40), why)}
 
 
 def _edited(session: Session, report: Report, face: Face) -> ApprovalResponse | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from pawl.ui.screen.screen import Face, Screen, brief, counted, money, short_mod
 if TYPE_CHECKING:
     from pawl.workspace.project import Project
 
+MOST_EDIT_LINES, MOST_EDIT_WIDTH = 120, 400
 OLD_ONLY = "nothing new"
 """How the reason of a check begins that finds only what stood there before."""
 ENDED = {
@@ -69,11 +71,14 @@ def show_question(shop: Project, report: Report, face: Face, changes: ChangeSet,
         all_lines = whole_call(question).lines
         lines = all_lines if whole else question.shown or all_lines
         out.say(f"the model wants to call {question.tool}:", "bold")
-        for line in lines:
-            out.say(f"  {line}")
+        edit = () if whole else tuple(_edit_lines(question.arguments))
+        for line in edit or lines:
+            out.say(f"  {line}", {"+": "green", "-": "red"}.get(line[:1], "") if edit else "")
+        if not question.why:
+            out.hint("  asked because of --approve each (/approval changes it)")
         if question.flags:
             out.say(f"! it holds {', '.join(question.flags)}", "bold yellow")
-        complete = lines == all_lines
+        complete = bool(edit) or lines == all_lines
     else:
         complete = show_diff(out, changes, shop.store.blobs, whole=whole)
         if report.review is not None:
@@ -81,6 +86,17 @@ def show_question(shop: Project, report: Report, face: Face, changes: ChangeSet,
     for why in question.why:
         out.say(f"! {why}", "bold yellow")
     return complete
+
+
+def _edit_lines(arguments: Mapping[str, object]) -> Iterator[str]:
+    """An edit of one place as a diff; nothing for other calls, and for one that is too long to be shown so."""
+    path, old, new = (arguments.get(name) for name in ("path", "old", "new"))
+    if not (isinstance(path, str) and isinstance(old, str) and isinstance(new, str)):
+        return
+    lines = list(difflib.unified_diff(old.split("\n"), new.split("\n"), n=len(old), lineterm=""))[3:]
+    if len(lines) <= MOST_EDIT_LINES and all(len(line) <= MOST_EDIT_WIDTH for line in lines):
+        yield path
+        yield from lines
 
 
 def show_waiting(shop: Project, report: Report, face: Face, changes: ChangeSet, *, whole: bool = False) -> None:
