@@ -11,7 +11,7 @@ PYTEST = $(BIN)/pytest -n $(WORKERS) --dist worksteal --durations 10 --durations
 MARKED = $$(grep -rl --include='test_*.py' 'mark\.$(1)' tests)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-hostile test-whole test-slow test-npm lint format bench bench-repair lock clean
+.PHONY: help setup demo test test-hostile test-whole test-slow test-npm lint format bench bench-repair lock capture release clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | while IFS='	' read -r name text; do \
@@ -44,7 +44,7 @@ lint: setup ## check format, lint, types and import direction
 	$(BIN)/mypy src scripts/spec_coverage
 	$(BIN)/lint-imports --no-logo
 
-format: setup ## format the code and mend what lint can mend
+format: setup ## format the code and fix what lint can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -62,6 +62,12 @@ lock: setup ## pin what pyproject.toml asks for (delete a lock first to move its
 	UV_SYSTEM_CERTS=1 $(LOCK) pyproject.toml -o requirements.lock
 	UV_SYSTEM_CERTS=1 $(LOCK) pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock
 	UV_SYSTEM_CERTS=1 $(LOCK) --group build -o requirements-build.lock
+
+capture: setup ## draw the pictures of the docs from a session that is played
+	@$(BIN)/python scripts/capture >/dev/null
+
+release: setup ## build wheel and sdist reproducibly, try them, write the notes
+	@PYTHON="$(abspath $(BIN))/python" scripts/release
 
 clean: ## remove the environments and every cache
 	rm -rf $(VENV) .ci-venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist
