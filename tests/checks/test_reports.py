@@ -423,3 +423,27 @@ def test_a_run_that_dies_before_its_framework_starts_is_told_by_its_traceback(ca
     (finding,) = report.findings
     assert (finding.path, finding.line, finding.message) == ("lib/inner.py", 5, "KeyError: 'x'")
     assert not report.complete
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [
+        ("pytest", "FAILED a.py::b - at "),
+        ("pytest", "a::b FAILED (x) "),
+        ("jest", '{"a":\n'),
+        ("mocha", '{"stats":[\n'),
+        ("vitest", "0"),
+        ("rspec", " "),
+        ("junit", "<testsuite>"),
+    ],
+)
+@pytest.mark.timeout(60)
+def test_no_output_of_a_test_holds_a_reader_up(name: str, unit: str):
+    assert registry.parse(name, unit * (1_000_000 // len(unit)), ORIGIN).findings == ()
+
+
+def test_a_report_whose_numbers_are_none_is_read_all_the_same():
+    case = '<testcase name="a" classname="b" file="c.py" line="{}"><failure message="m">said</failure></testcase>'
+    for line in ("x", "-1", "9" * 5000, "\u0663"):
+        found = registry.parse("junit", f"<testsuite>{case.format(line)}</testsuite>", ORIGIN).findings
+        assert [one.message for one in found] == ["m"]

@@ -26,13 +26,15 @@ from hostile.defects import DEFECTS
 from hostile.site import CANARY, KEY, Site, begin, shared_folder
 
 PATIENCE = 10.0
-"""Seconds after which a command hangs."""
+"""Seconds of a quiet machine after which a command hangs."""
 CODES = frozenset({0, 1, 2, 3, 4, 5, 6, 41, 42, 44, 52, 53, 54, 75, 124, 127, 130, 141})
 """The exit codes that docs/commands.md has; `run` passes on those of its command."""
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200b]")
 PASSED_ON = {"run": "", "diff": "err"}
 """Commands of which only this is Pawl's own: the rest is, where it is no terminal, what a program or a file said."""
 _SUBREAPER = 36
+_PROBE = 0.02
+"""Seconds of computing that show how busy the machine is: longer than what a process that slept is given first."""
 SECONDS: Counter[str] = Counter()
 """What each command has taken in all."""
 
@@ -252,17 +254,27 @@ def _record_requests(place: Path) -> None:
 
 
 def _waited(pid: int) -> int | None:
-    """The exit code, or None for a process that had to be ended. Where others compute too, all takes longer."""
+    """The exit code, or None for a process that had to be ended. Time in which others compute does not count."""
     watched = os.pidfd_open(pid)
-    started = time.monotonic()
+    had = 0.0
     ready: list[int] = []
-    while not ready and time.monotonic() < started + PATIENCE * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)):
-        ready, _, _ = select.select([watched], [], [], 1.0)
+    while not ready and had < PATIENCE:
+        started = time.monotonic()
+        ready, _, _ = select.select([watched], [], [], 0.5)
+        had += (time.monotonic() - started) * _share()
     os.close(watched)
     if not ready:
         os.kill(pid, signal.SIGKILL)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     return (code if code >= 0 else 128 - code) if ready else None
+
+
+def _share() -> float:
+    """The part of a processor that whoever computes as politely as this process is given just now."""
+    computed, started = time.thread_time(), time.monotonic()
+    while (spent := time.thread_time() - computed) < _PROBE:
+        pass
+    return min(1.0, spent / (time.monotonic() - started))
 
 
 def _ended_children() -> Iterator[str]:

@@ -96,7 +96,8 @@ def calls(site: Site) -> Iterator[tuple[tuple[str, ...], bytes]]:
     plain = f"""
         doctor | models --offline | policy | prompts {chance.choice(("list", "check"))} | memory list
         trust {chance.choice(("--list", "--revoke"))} | promote | audit | verify --all | fix --dry-run --seconds 1
-        dev start --seconds 2 | dev status | dev stop | history --all --json | undo | redo | restore | gc --days 0"""
+        dev start --seconds 2 | dev status | dev logs | dev stop | history --all --json | history --runs | requests
+        scores | permissions | skills | setup --list | diff --evidence | undo | redo | restore | gc --days 0"""
     typed = f"make made.py\n/status\n/diff\n/export {site.folder}/workspace/made.md\n/exit\n".encode()
     simple = ("--approve", "never", "--simple", "1", "--no-reflex", "--no-generate", "--no-escalate")
     patches = (evil, b"\x00" * 99, b"--- a\n+++ b\n@@ -1 +1 @@\n")

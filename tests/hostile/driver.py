@@ -84,13 +84,10 @@ def _workspaces(options: argparse.Namespace) -> int:
     started = time.monotonic()
     found = 0
     for number, kind in cases:
-        with a_case(random.Random(f"{options.seed}:{number}"), keep=options.keep, defect=options.defect) as case:
-            taken = play(case, kind, options.command, slice(number % options.parts, None, options.parts))
-            for problem in case.problems:
-                print(f"seed {options.seed} case {number}: {problem}", flush=True)
-            if case.problems or options.keep:
-                print(f"   in {case.site.folder} of {json.dumps(taken)}", flush=True)
-            found += bool(case.problems)
+        problems = _workspace(options, number, kind)
+        if problems and all("hung" in problem for problem in problems):  # it may have been the machine: once more
+            problems = _workspace(options, number, kind)
+        found += bool(problems)
         if not (number + 1) % 25:
             print(f"{number + 1} played, {found} with problems", flush=True)
     print(", ".join(f"{name} {taken:.1f} s" for name, taken in SECONDS.most_common(8)))
@@ -98,6 +95,16 @@ def _workspaces(options: argparse.Namespace) -> int:
     told = f"{found} of {len(cases)} workspaces with problems"
     print(f"{told}, {seconds:.1f} s ({computed:.1f} s computed), seed {options.seed}")
     return found
+
+
+def _workspace(options: argparse.Namespace, number: int, kind: str) -> list[str]:
+    with a_case(random.Random(f"{options.seed}:{number}"), keep=options.keep, defect=options.defect) as case:
+        taken = play(case, kind, options.command, slice(number % options.parts, None, options.parts))
+        for problem in case.problems:
+            print(f"seed {options.seed} case {number}: {problem}", flush=True)
+        if case.problems or options.keep:
+            print(f"   in {case.site.folder} of {json.dumps(taken)}", flush=True)
+        return case.problems
 
 
 def _stories(rows: list[tuple[str | None, str]], *, keep: bool) -> int:

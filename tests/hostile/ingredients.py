@@ -129,6 +129,9 @@ ENCODINGS = (
     (".pawl/hooks.json", b"[" * 100_000), (".pawl/tiers.yaml", b"[" * 100_000), ("package-lock.json", b"[" * 100_000),
     ("setup.py", b"# name = 'pygments'\nfrom setuptools import setup\nsetup()\n"),
     ("pyproject.toml", b"[project]\nname = 'pytest'\nversion = '1'\n"),
+    ("Makefile", b"test" + b" " * 200_000), ("justfile", b"w-" * 100_000), ("test_blank.py", b"\n" * 300_000),
+    ("test_printing.py", b"def test_x():\n    print('{\"a\":\\n' * 150_000)\n    print('a::b FAILED (x) ' * 50_000)\n"
+    b"    print('<testsuite>' * 50_000)\n    assert 0\n"),
 )  # fmt: skip
 
 

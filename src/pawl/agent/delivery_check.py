@@ -23,7 +23,7 @@ from pawl.core.run import Approval, DeliveryState, Intent, RoleName, RunCursor, 
 if TYPE_CHECKING:
     from pawl.agent import contract_models
 
-_NUMBER = re.compile(r"\s*(?:part|task)?\s*#?(\d+)\b", re.IGNORECASE)
+_NUMBER = re.compile(r"\s*(?:(?:part|task)\s*)?#?(\d+)\b", re.IGNORECASE)
 
 
 def check_delivery(bench: Workbench, place: RunCursor, changes: ChangeSet) -> NodeOutcome:

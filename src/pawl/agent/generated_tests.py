@@ -105,8 +105,8 @@ def known_tests(target: str, paths: Iterable[str], texts: Mapping[str, str]) -> 
     names = {name.format(stem=stem) for name in naming.known}
     found = [path for path in paths if path.rpartition("/")[2] in names]
     if target.endswith(".py"):
-        words = re.compile(rf"^\s*(?:from|import)\s+(?:[\w.]+\.)?{re.escape(stem)}\b", re.MULTILINE)
-        of_names = re.compile(rf"^\s*from\s+[\w.]*\s+import\s+.*\b{re.escape(stem)}\b", re.MULTILINE)
+        words = re.compile(rf"^[ \t]*(?:from|import)\s+(?:[\w.]+\.)?{re.escape(stem)}\b", re.MULTILINE)
+        of_names = re.compile(rf"^[ \t]*from\s+[\w.]*\s+import\s+.*\b{re.escape(stem)}\b", re.MULTILINE)
         found += [path for path, text in texts.items() if words.search(text) or of_names.search(text)]
     return tuple(dict.fromkeys(found))
 

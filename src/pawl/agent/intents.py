@@ -315,7 +315,7 @@ def _test_words() -> tuple[re.Pattern[str], re.Pattern[str]]:
 LONG = 600
 """Characters of a request above which it is worth a plan."""
 MANY_FILES = 3
-_LISTED = re.compile(r"^\s*(?:\d+[.)]|[-*])\s+\S", re.MULTILINE)
+_LISTED = re.compile(r"^[ \t]*(?:\d+[.)]|[-*])\s+\S", re.MULTILINE)
 
 
 _PART = re.compile(

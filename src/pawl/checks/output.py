@@ -118,7 +118,7 @@ _FRAME = re.compile(r'^(\s*)File "(.+?)", line (\d+)(?:,? in (.+))?$')
 _RAISED = re.compile(r"^([A-Za-z_][\w.]*)(?:: (.*))?$")
 _PYTEST_FRAME = re.compile(r"^(?:E\s+)?(?P<path>[^\s:][^:\n]*\.py):(?P<line>\d+): ?(?:in .+|[\w.]*)$")
 _NODE_FRAME = re.compile(r"^\s*(?:at|❯)\s+(.+):(\d+):(\d+)\)?$")
-_RUBY_FRAME = re.compile(r"^\s*#?\s*(?P<path>(?:\./|/)[^\s:]+\.rb):(?P<line>\d+)(?::in .+)?$")
+_RUBY_FRAME = re.compile(r"^\s*(?:#\s*)?(?P<path>(?:\./|/)[^\s:]+\.rb):(?P<line>\d+)(?::in .+)?$")
 _TSC = re.compile(r"^(?P<path>[^\s(][^(\n]*?)\((?P<line>\d+),(?P<column>\d+)\): (?P<rest>(?:error|warning) TS\d+: .*)$")
 _TSC_PRETTY = re.compile(
     r"^(?P<path>[^\s:][^:\n]*?):(?P<line>\d+):(?P<column>\d+) - (?P<rest>(?:error|warning) TS\d+: .*)$"

@@ -19,7 +19,7 @@ from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import Unreadable, read_json, read_python, read_toml, written
 
 _NAME = re.compile(r"^\s*['\"]?([A-Za-z0-9@][\w./@-]*)")
-_GEM = re.compile(r"^\s*gem\s+['\"]([\w-]+)['\"]", re.MULTILINE)
+_GEM = re.compile(r"^[ \t]*gem\s+['\"]([\w-]+)['\"]", re.MULTILINE)
 _REQUIREMENTS = (
     "requirements.txt",
     "requirements-dev.txt",

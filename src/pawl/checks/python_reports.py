@@ -109,11 +109,13 @@ def _native(lines: Sequence[str], origin: Origin) -> Details | None:
 _RULER = re.compile(r"^([=_!])\1* (.+?) \1+$")
 _START = re.compile(r"^=+ test session starts =+$")
 _SECTION = re.compile(r"^=+ (?:ERRORS|FAILURES|warnings summary|short test summary info) =+$")
-_AMOUNTS = re.compile(r"(\d+) (failed|passed|skipped|xfailed|xpassed|errors?|warnings?|deselected|subtests passed)")
+_AMOUNTS = re.compile(
+    r"(?<!\d)(\d+) (failed|passed|skipped|xfailed|xpassed|errors?|warnings?|deselected|subtests passed)"
+)
 _ENDING = re.compile(r"^(?:\d+ [a-z ]+(?:, \d+ [a-z ]+)*|no tests ran) in [\d.]+s(?: \([\d:]+\))?$")
 _SUMMARY = re.compile(r"^(FAILED|ERROR) (.+)$")
 _SUBTEST = re.compile(r"^SUBFAIL(?:ED)?\s?((?:\[.*?\])? ?(?:\(.*?\))?) (\S+?\.py.*)$")
-_RAN = re.compile(r"^(\S.*?::.*?) (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)(?: \(.*\))?\s+\[\s*\d+%\]$")
+_RAN = re.compile(r"^(\S(?>.*?::).*?) (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)(?: \(.*\))?\s+\[\s*\d+%\]$")
 _WORKER_RAN = re.compile(r"^\[gw\d+\] \[\s*\d+%\] (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS) (\S.*?)\s*$")
 _LETTERS = re.compile(r"^(?:\S+\.py )?([.FEsxX]+)\s*(?:\[\s*(\d+)%\])?$")
 _SUBTEST_TITLE = re.compile(r" ((?:\[.*\] )?\(\w+=.*\)|\[.*\])$")
@@ -149,16 +151,21 @@ class _Read:
     ending: str = ""
 
 
+_LONGEST_LINE = 4000
+"""Nobody reads on, and the expressions here take longer than a long line is worth."""
+
+
 def read_pytest(output: str, origin: Origin = ANYWHERE) -> TestReport:
     """The width of pytest's own rulers tells them from imitations that a test printed."""
     text = cleaned(output)
-    read = _read(text.lines)
+    lines = tuple(line[:_LONGEST_LINE] for line in text.lines)
+    read = _read(lines)
     findings = [*_findings(read, origin), *_outside(read.before, origin)]
     warned = re.search(r"(\d+) warnings?", read.ending)
     notes = [warned[0]] if warned else []
     progress, finished = _progress(read.before)
     # Only the quietest mode ends without a closing line, and it has no opening one either.
-    finished = finished and not text.cut and not any(_START.match(line) for line in text.lines)
+    finished = finished and not text.cut and not any(map(_START.match, lines))
     if not read.ending and not finished:
         notes.append("counted from the progress shown")
     counts = _counts(read.ending) if read.ending else progress

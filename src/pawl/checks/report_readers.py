@@ -55,8 +55,10 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
             continue
         try:
             value, position = decoder.raw_decode(text, match.start())
-        except (ValueError, RecursionError):
+        except ValueError:
             continue
+        except RecursionError:  # no reporter nests so deep, and each line of it would be tried to the same end
+            return
         yield value
 
 
@@ -145,7 +147,7 @@ _JSON: Mapping[frozenset[str], Callable[[str, Mapping[str, Any], Origin], TestRe
 }
 """The readers by keys that only their reports have."""
 
-_DOCUMENT = re.compile(r"<(testsuites|testsuite)\b.*</\1>", re.DOTALL)
+_DOCUMENT = re.compile(r"<(testsuites?)\b")
 
 
 def read_junit(output: str, origin: Origin = ANYWHERE) -> TestReport:
@@ -166,11 +168,16 @@ def read_junit(output: str, origin: Origin = ANYWHERE) -> TestReport:
 
 
 def _root(text: str) -> ElementTree.Element | None:
-    match = _DOCUMENT.search(text)
-    if not match or "<!ENTITY" in match[0]:
+    starts = {match[1]: match.start() for match in reversed(list(_DOCUMENT.finditer(text)))}
+    whole = [(start, name) for name, start in starts.items() if text.rfind(f"</{name}>") > start]
+    if not whole:
+        return None
+    start, name = min(whole)
+    document = text[start : text.rfind(f"</{name}>") + len(name) + 3]
+    if "<!ENTITY" in document:
         return None
     try:
-        return ElementTree.fromstring(match[0])
+        return ElementTree.fromstring(document)
     except (ElementTree.ParseError, ValueError, RecursionError, MemoryError):
         return None
 
@@ -181,8 +188,12 @@ def _junit_findings(case: ElementTree.Element, origin: Origin) -> Iterator[Diagn
             said = details(FailureBlock("", tuple((child.text or "").split("\n"))), origin)
             message = child.get("message") or said.message
             test = _junit_id(case, origin)
-            at = None if said.frames else origin.place(case.get("file", ""), int(case.get("line") or 0))
+            at = None if said.frames else origin.place(case.get("file", ""), _number(case.get("line")))
             yield failure("junit", message, test=test, code=said.code, frames=said.frames, at=at)
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isdecimal() and len(text) < 10 else 0
 
 
 def _junit_id(case: ElementTree.Element, origin: Origin) -> str:

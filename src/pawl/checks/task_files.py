@@ -13,8 +13,8 @@ from typing import Any
 from pawl.checks.project_facts import Folder, package_json, table, text, toml
 from pawl.core.typed import Unreadable, read_python
 
-_TARGET = re.compile(r"^([\w./ -]+?)\s*:(?!=)\s*([^#\n]*)")
-_RECIPE = re.compile(r"^@?([\w-]+)(?:[^:\n]*[^:\n=])?:(?!=)")
+_TARGET = re.compile(r"^([\w./ -]++)\s*+:(?!=)\s*([^#\n]*)")
+_RECIPE = re.compile(r"^@?([\w-]++)[^:\n]*+(?<!=):(?!=)")
 _BRACES = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
 _SCRIPT_RUNNERS = frozenset({"npm", "yarn", "pnpm", "bun"})
 _WHOLE_FILES: Mapping[str, tuple[str, ...]] = {

@@ -27,7 +27,7 @@ _TEST = re.compile(
 _ASSERTION = re.compile(r"\b(?:expect\s*\(|expect\s*\{|assert\w*!?\s*[(.]|t\.(?:Error|Fatal)|should\b)")
 _SKIP = re.compile(
     r"\b(?:it|test|describe)\.(?:skip|todo|failing)\b|\bx(?:it|test|describe)\s*\(|\bt\.Skip\w*\(|\#\[ignore|"
-    r"^\s*(?:skip|pending)\b",
+    r"^[ \t]*(?:skip|pending)\b",
     re.MULTILINE,
 )
 

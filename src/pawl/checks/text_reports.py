@@ -17,7 +17,7 @@ from pawl.core.diagnostic import Diagnostic, Location, TestCounts, TestOutcome, 
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import written
 
-_AMOUNT = re.compile(r"(\d+) (passed|failed|skipped|todo|pending)")
+_AMOUNT = re.compile(r"(?<!\d)(\d+) (passed|failed|skipped|todo|pending)")
 _FIELDS = {"passed": "passed", "failed": "failed", "skipped": "skipped", "todo": "skipped", "pending": "skipped"}
 _ERROR = re.compile(r"^(?:Uncaught )?(\w*(?:Error|Exception))(?: \[(\w+)\])?(?::|$)")
 _STACK_LINE = re.compile(r"^\s*(?:at\s|❯ )")

@@ -378,7 +378,7 @@ def _file(finding: Diagnostic) -> str:
 
 MOST_FIXES = 3
 _IMPORT = re.compile(r"\s*(?P<line>from (?P<source>[\w.]+) import \w+|import (?P<module>[\w.]+))\s*")
-_IMPORTED = re.compile(r"^\s*(?:from|import)\s+(\w+)", re.MULTILINE)
+_IMPORTED = re.compile(r"^[ \t]*(?:from|import)\s+(\w+)", re.MULTILINE)
 
 
 def imports_of(candidates: Sequence[RecoveryCandidate]) -> list[RecoveryCandidate]:

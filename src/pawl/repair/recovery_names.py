@@ -224,7 +224,7 @@ def _meant(situation: RecoverySituation, module: str) -> Iterator[str]:
         return
     yield from sorted(other for other in known if other.endswith(f".{module}"))
     # A slip stands in one file; a name that is written alike in several is meant.
-    written = re.compile(rf"^\s*(?:from|import)\s+{root}\b", re.MULTILINE)
+    written = re.compile(rf"^[ \t]*(?:from|import)\s+{root}\b", re.MULTILINE)
     if len(root) >= _SHORTEST and sum(bool(written.search(text)) for text in situation.sources.values()) < 2:
         yield from sorted(other for other in known if _is_slip(module, other))
 

@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 import stat
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +18,7 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
-from pawl.core.change import BlobReader, BlobStore, ChangeSet
+from pawl.core.change import BlobReader, BlobStore, ChangeSet, NodeKind
 from pawl.core.errors import (
     ConfigError,
     DiskFull,
@@ -27,7 +28,7 @@ from pawl.core.errors import (
     PawlError,
     UsageError,
 )
-from pawl.core.execution import Completed, Execution, OverlayView, Secrets, Stream, View
+from pawl.core.execution import Completed, CopyView, Execution, OverlayView, Secrets, Stream, View
 from pawl.core.lazy_dataclass import dataclass
 from pawl.sandbox.cancel import CancelToken, raise_if_stopped
 from pawl.sandbox.choice import ChosenSandbox
@@ -40,8 +41,8 @@ from pawl.workspace.git import Git, opened
 from pawl.workspace.ignore import LARGEST_IGNORE_FILE, Ignore
 from pawl.workspace.masks import HiddenSearch, Listings, Names, harmless
 from pawl.workspace.overlay import LayeredSurface
-from pawl.workspace.paths import FOLDER, empty, held
-from pawl.workspace.surface import LARGEST_COPY, CopiedSurface, Surface, apply
+from pawl.workspace.paths import FOLDER, OwnTree, empty, held
+from pawl.workspace.surface import LARGEST_COPY, CopiedSurface, Copier, Surface, apply
 
 _LOCK = "lock"
 _UNLOCKED_SECONDS = 3600
@@ -367,7 +368,9 @@ class Bench:
         if workspace.find(".git") is None:
             return frozenset()
         if isinstance(self._surface, CopiedSurface):
-            return self._tracked_in(self.view, paths)
+            with tempfile.TemporaryDirectory(dir=self.folder) as place:
+                _copy_index(workspace, Path(place))
+                return self._tracked_in(CopyView(workspace=workspace.root, copy=place), paths)
         made = _layered(workspace, self.folder.parent, new_identity())
         if made is None:
             return frozenset()
@@ -413,6 +416,17 @@ def _outside(workspace: str, *places: Path | None) -> list[Path]:
             f"benches of {workspace!r} cannot be kept inside of it", advice="choose a state folder somewhere else"
         )
     return usable
+
+
+def _copy_index(workspace: Tree, place: Path) -> None:
+    """The index of the workspace's repository, for git to read: commands may have written the one on a bench."""
+    (place / ".git/objects").mkdir(parents=True)
+    target = OwnTree(place)
+    with target, suppress(NotADirectoryError):
+        copier = Copier(workspace, target, LARGEST_COPY)
+        for name, seen in workspace.entries(".git").items():
+            if seen.kind is NodeKind.FILE and (name == "index" or name.startswith("sharedindex.")):
+                copier.copy_over(f".git/{name}", seen)
 
 
 def _layered(tree: Tree, place: Path, identity: str) -> tuple[BenchFolder, LayeredSurface] | None:

@@ -81,7 +81,7 @@ def move_head(repository: Repository, head: Head, commit: str, log: str) -> None
     line = f"{head.commit or '0' * len(commit)} {commit} {log}\n".encode("utf-8", "surrogateescape")
     if is_true(repository.config.get("core.logallrefupdates", "true")):
         # The branch has moved: a log that cannot be written is no failure of the commit.
-        with suppress(OSError, GitFailed):
+        with suppress(OSError, PawlError):
             _append(repository.own, "logs/HEAD", line)
             if head.branch:
                 _append(repository.common, f"logs/{head.branch}", line)

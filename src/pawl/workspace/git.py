@@ -268,6 +268,41 @@ def user_values(environment: Mapping[str, str], workspace: Tree, repository: Rep
     return reading.found
 
 
+_MOST_WORDS = 500
+_WORD = re.compile(r"[^\s'\"!;|&()<>$`=]+")
+_HOOKS = ("pre-*", "post-*", "*-msg")
+"""How hooks are called, for a workspace that is itself the folder of them."""
+
+
+def obeyed(environment: Mapping[str, str], workspace: Tree) -> tuple[str, ...]:
+    """Patterns of the files in the workspace that the user's git runs or reads, because its configuration says so."""
+    try:
+        with opened(workspace) as repository:
+            configured = [*user_values(environment, workspace, repository).items(), *repository.config.items()]
+    except (PawlError, OSError):
+        return ()
+    found: list[str] = []
+    for key, value in configured:
+        start = f"{workspace.root}/.git" if key.startswith("include") else workspace.root
+        words = [value] if key == "core.hookspath" else _WORD.findall(value)
+        for word in words[: max(0, _MOST_WORDS - len(found))]:
+            path = os.path.normpath(os.path.join(start, word))
+            if is_below(path, workspace.root):
+                path = path[len(workspace.root) + 1 :]
+                if key == "core.hookspath":
+                    found += [f"{path}/**"] if path else _HOOKS
+                elif _is_file(workspace, path):
+                    found.append(path)
+    return tuple(found)
+
+
+def _is_file(workspace: Tree, path: str) -> bool:
+    with suppress(PawlError, OSError, ValueError):
+        seen = workspace.find(path) if path else None
+        return seen is not None and seen.kind is NodeKind.FILE
+    return False
+
+
 @dataclass(slots=True)
 class _Reading:
     home: str

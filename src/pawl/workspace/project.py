@@ -20,6 +20,7 @@ from pawl.settings.files import Tree
 from pawl.settings.guardrails import Decision, Guardrails, Judge, preset
 from pawl.settings.trust import register_secrets
 from pawl.store.store import Store
+from pawl.workspace.git import obeyed
 from pawl.workspace.masks import Listings, Names
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ class Project:
             store = cleanup.enter_context(Store.open(config.state))
             tree = cleanup.enter_context(_tree(workspace))
             listings = Listings()
+            named = obeyed(config.environment, tree)
+            guardrails = replace(guardrails, protected=(*guardrails.protected, *named)) if named else guardrails
             known = replace(guardrails, others=Names(tree, guardrails, listings))
             shop = cls(config, store, tree, known, listings=listings)
             try:

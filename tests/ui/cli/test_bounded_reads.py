@@ -55,6 +55,15 @@ def test_no_command_waits_for_a_special_file(place: Place, kind: str):
         assert "MemoryError" not in said.stderr, (words, said.stderr)
 
 
+def test_no_long_line_holds_a_command_up(place: Place):
+    lines = {"Makefile": f"test{' ' * 300_000}", "justfile": "w-" * 150_000, "test_blank.py": "\n" * 300_000}
+    for name, text in lines.items():
+        place.lay(name, text=text)
+    place.user.own(place.folder)
+    for words in (("verify",), ("fix", "--dry-run", "--seconds", "5")):
+        assert "Traceback" not in pawl(place, *words).stderr
+
+
 def pawl(place: Place, *words: str) -> subprocess.CompletedProcess[str]:
     """A command with a deadline that none comes near to, and with memory that a device would use up."""
     line = ["prlimit", f"--as={4 << 30}", place.user.python, "-B", "-m", "pawl", *words]

@@ -6,6 +6,7 @@ import hashlib
 import os
 
 import pytest
+from git_traps import git
 from ui.cli.house import House, held
 from world import lay
 
@@ -222,6 +223,24 @@ def test_what_other_programs_would_obey_is_held_back(house: House, name: str):
     said = house.applied(f"mkdir -p \"$(dirname '{name}')\"; echo x > '{name}'; echo y > y")
     assert held(said)[name] == ("protected", "")
     assert not os.path.lexists(house.workspace / name) and (house.workspace / "y").exists()
+
+
+@pytest.mark.spec("F4")
+def test_what_the_users_git_is_told_to_run_or_read_is_protected(house: House):
+    """Of the workspace: hooks in a folder that the configuration names, filters, what it includes."""
+    lay(
+        house.workspace,
+        {"tools/clean.py": b"1", "setup/git.inc": b"1", "plain": b"1", "scripts/hooks/pre-commit": b"1"},
+    )
+    git(house.workspace, "init", "-q")
+    with open(house.workspace / ".git/config", "a") as config:
+        config.write("[core]\nhooksPath = scripts/hooks\n[include]\npath = ../setup/git.inc\n")
+        config.write("[filter \"x\"]\nclean = python3 'tools/clean.py' %f\n")
+    house.user.own(house.workspace)
+    script = "echo 2 | tee scripts/hooks/pre-commit scripts/hooks/post-checkout tools/clean.py setup/git.inc plain"
+    named = {"scripts/hooks/pre-commit", "scripts/hooks/post-checkout", "tools/clean.py", "setup/git.inc"}
+    assert held(house.applied(script)) == dict.fromkeys(named, ("protected", ""))
+    assert (house.workspace / "plain").read_text() == "2\n"
 
 
 @pytest.mark.spec("F4")

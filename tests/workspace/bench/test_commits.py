@@ -371,6 +371,18 @@ def test_a_failure_after_the_branch_has_moved_is_told_as_a_commit(home: Home, mo
     assert "the index is not up to date" in notes[0]
 
 
+def test_a_log_that_leads_out_is_not_written_and_no_failure_of_the_commit(home: Home, tmp_path: Path):
+    begin(home)
+    logs = home.stand.workspace / ".git/logs"
+    shutil.rmtree(logs)
+    logs.symlink_to(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    name, notes = home.commit(home.promote({"a.txt": b"two\n"}))
+    assert (home.git("rev-parse", "HEAD").strip(), notes) == (name, ())
+    assert home.git("status", "--porcelain") == ""
+    assert sorted(tmp_path.iterdir()) == before
+
+
 def test_without_a_sandbox_git_is_not_run(home: Home):
     class Unavailable(UnsharedSandbox):
         def run(self, view, execution, *, on_output=None, cancel=None):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from git_traps import git
 from workspace.bench.stand import Stand, shell
 from world import lay
 
@@ -35,6 +36,21 @@ def test_a_secret_that_the_user_puts_there_is_hidden_from_the_next_command(overl
     (workspace / "conf/.env").rename(workspace / "conf/.env.example")
     assert shell(bench, "cat conf/.env.example; test ! -e conf/.env").stdout.text == "canary"
     assert bench.capture().changes.paths == {"conf/more"}
+
+
+@pytest.mark.attack("A26")
+def test_what_a_command_stages_on_its_bench_is_tracked_by_nobody(stand: Stand):
+    """A tracked file with harmless values is shown; the index that says so is the workspace's, not the bench's."""
+    lay(stand.workspace, {".gitignore": b".env\n*.log\n", "a": b"1", "kept.log": b"1"})
+    git(stand.workspace, "init", "-q")
+    git(stand.workspace, "add", "-A")
+    lay(stand.workspace, {".env": b"note=canary\n"})
+    bench = stand.bench()
+    staged = shell(bench, "echo 2 > new.log; git add -f .env *.log && git ls-files", writable_git=True)
+    assert ".env" in staged.stdout.text.split()
+    lay(stand.workspace, {"x.pem": b"canary"})  # what is harmless is asked about again
+    assert shell(bench, "cat .env").stdout.text == ""
+    assert bench.capture().changes.paths == frozenset()
 
 
 @pytest.mark.attack("A26")
