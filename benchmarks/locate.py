@@ -38,6 +38,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pawl.code.code_model import Query
+from pawl.code.index_writer import generations
 from pawl.code.languages import is_test
 from pawl.code.librarian import CodeLibrarian
 from pawl.settings.files import Tree
@@ -148,7 +149,7 @@ def run(issues: list[dict], repositories: Path, work: Path, way: Way) -> list[di
                 mirror.show(issue["base_commit"])
                 results.append(measure(issue, mirror, work / f"{flat}.db", way))
                 if kept:
-                    shutil.copy(work / f"{flat}.db", kept)
+                    shutil.copy(generations(work / f"{flat}.db")[0], kept)
             print(f"{issue['instance_id']:40} rank {results[-1]['rank']}", file=sys.stderr)
         shutil.rmtree(mirror.folder)
     return results
@@ -188,7 +189,7 @@ def measure(issue: dict, mirror: Mirror, index: Path, way: Way) -> dict:
         "update_seconds": None if is_kept else updated,
         "cold_seconds": None if is_kept else in_new_process(question),
         "warm_seconds": warm,
-        "index_bytes": index.stat().st_size,
+        "index_bytes": generations(index)[0].stat().st_size,
     }
 
 

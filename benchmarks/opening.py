@@ -29,6 +29,7 @@ from locate import Mirror, Question, half_of, opened
 from pawl.agent.briefing import MOST_HITS
 from pawl.code.bundle import pack
 from pawl.code.code_model import Definition, PackFile, PackRequest, Query
+from pawl.code.index_writer import generations
 from pawl.code.languages import is_test
 from pawl.code.librarian import gathered
 from pawl.core.errors import NotFound
@@ -174,7 +175,7 @@ def main() -> None:
                     mirror.show(issue["base_commit"])
                 results += measure(issue, mirror, index, options.budget, kept=is_kept)
                 if kept is not None and not is_kept:
-                    shutil.copy(index, kept)
+                    shutil.copy(generations(index)[0], kept)
                 print(issue["instance_id"], results[-1], file=sys.stderr, flush=True)
     if options.out:
         options.out.write_text(json.dumps(results, indent=1) + "\n", "utf-8")

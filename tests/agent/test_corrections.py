@@ -36,6 +36,7 @@ DETECTED = {
     "promised_call",
     "reasoning_malformed",
     "reasoning_thin",
+    "warmed_up",
 }
 FOUND_ELSEWHERE = {"contract_unmet", "cut_off", "uncited"}
 """By validation of the answer and by how it ended."""
@@ -153,7 +154,8 @@ def test_reasoning_is_required_of_an_agent_and_asked_of_a_chat():
 @pytest.mark.spec("C7")
 def test_macro_reasoning_is_held_to_its_own_form():
     warmup = at(stage=Stage.WARMUP, reasoning=Reasoning.ON)
-    assert fault(answer(MACRO), warmup) is None
+    assert fault(answer(MACRO), at(stage=Stage.WARMUP, reasoning=Reasoning.ON, mode=Mode.CHAT)) is None
+    assert fault(answer(MACRO), warmup) == "warmed_up"
     assert fault(answer(MICRO), warmup) == "reasoning_malformed"
     thin = fault_of(
         answer(MACRO.replace("1. read the tests\n2. replace the table by the calendar module", "tbd")), warmup

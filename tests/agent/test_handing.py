@@ -64,6 +64,15 @@ def test_nothing_is_handed_over_where_the_user_names_the_file_or_wants_nothing(l
         assert told(off, "prices are rounded") == ()
 
 
+def test_of_a_long_file_that_is_named_come_its_definitions_and_what_is_meant(larger: Project):
+    parts = "".join(f"def part{number}():\n    return {number}\n\n\n" for number in range(150))
+    meant = "def discount(price):\n    return price * 2\n"
+    lay(Path(larger.workspace), {"shop/long.py": (parts + meant).encode()})
+    (text,) = told(larger, "the discount in shop/long.py is wrong", named=("shop/long.py",))
+    assert text.split("\n")[2].startswith("shop/long.py (602 lines)")
+    assert "   602 |     return price * 2" in text
+
+
 def test_of_a_few_files_nothing_is_handed_over(shop: Project):
     assert told(shop, "greet says the wrong name") == ()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pawl.agent.intents import examples, is_command, phrase_file, understood
+from pawl.agent.intents import examples, is_command, is_large, phrase_file, understood
 from pawl.agent.intents import tests_may_change as may_change_tests
 from pawl.core.run import Intent
 
@@ -74,3 +74,15 @@ def test_a_line_that_is_a_command_is_known_from_a_sentence(line: str):
 
 def test_there_is_an_example_for_everything_that_is_understood():
     assert {intent for intent, _ in examples()} == set(Intent) - {Intent.LOOP}
+
+
+def test_only_a_long_list_of_wishes_is_worth_a_plan():
+    listed = "\n".join(f"{number}. rename part {number}" for number in range(1, 8))
+    assert is_large(f"tidy up:\n{listed}")
+    issue = (
+        "It fails\n\n- [x] a description\n- [x] the versions\n\n```\n"
+        + "- a line of output\n" * 20
+        + "```\n"
+        + "x " * 900
+    )
+    assert not is_large(issue) and not is_large("rename a.py, b.py, c.py, d.py and e.py")

@@ -329,7 +329,7 @@ def test_malformed_reasoning_is_sent_back_once(script):
             [[turn]]
             answer = "<reasoning>\\nAnalyze: short\\n</reasoning>\\nIt is there."
             [[turn]]
-            match = {{ user = "does not have the form" }}
+            match = {{ user = "does not have the form", system = "Reasoning: macro" }}
             answer = '''{MACRO}It is at a.py:1.'''
             """
         ),
@@ -337,6 +337,31 @@ def test_malformed_reasoning_is_sent_back_once(script):
     )
     assert converse(at.seat, (), "where?").text == "It is at a.py:1."
     assert [event.name for event in at.heard(Corrected)] == ["reasoning_malformed"]
+
+
+@pytest.mark.spec("C7")
+def test_a_first_look_that_ends_with_what_was_found_goes_on_to_the_work(script):
+    at = room(
+        script(
+            f"""
+            [[turn]]
+            answer = '''{MACRO}It is at parser.py:1; the table comes first.'''
+            [[turn]]
+            match = {{ user = "That was the first look", system = "Stage: act" }}
+            answer = '''<reasoning>
+- happened: parser.py was read from its start to its end
+- next: say what was mended in the table of words
+- why: the table was found and nothing else is asked
+- delivery: DONE
+</reasoning>
+The table is mended.'''
+            """
+        ),
+        mode=Mode.AGENT,
+        reasoning=Reasoning.ON,
+    )
+    assert converse(at.seat, (), "mend the table of words").text == "The table is mended."
+    assert [record.stage for record in at.records] == [Stage.WARMUP, Stage.FOLLOW_UP]
 
 
 @pytest.mark.spec("C2")

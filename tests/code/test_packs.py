@@ -67,7 +67,7 @@ def test_a_pack_of_a_real_file_shows_what_was_tried_then_signatures_then_bodies(
     hits = tuple(Shelf(folder, outliner).locate(Query(text="total"), 5))
     files = gathered(hits, folder, outliner, GUARDRAILS)
     outliner.close()
-    made = pack(PackRequest(budget=400, hits=hits, files=files, attempts=("Tried sorting.\nIt still fails.",)))
+    made = pack(PackRequest(budget=800, hits=hits, files=files, attempts=("Tried sorting.\nIt still fails.",)))
     assert made.text == (
         "# Prior attempts\nTried sorting.\nIt still fails.\n\n"
         "# Files, the likeliest first\n"
@@ -90,6 +90,18 @@ def test_a_pack_of_a_real_file_shows_what_was_tried_then_signatures_then_bodies(
     )
     assert made.excerpts == (Excerpt(path="cart.py", start=10, end=11), Excerpt(path="notes.md", start=1, end=2))
     assert made.listed == ("cart.py", "notes.md") and made.left_out == 0
+
+
+def test_a_function_is_shown_by_its_code_and_a_class_by_its_head():
+    source = (
+        'class Shop:\n    """Sells.\n\n    One.\n    Two.\n    """\n\n    def price(self):\n        """What it costs.\n'
+        '\n        One.\n        Two.\n        """\n        return self.base * 2\n'
+    )
+    folder, outliner = Folder({"shop.py": source.encode()}), SourceOutliner(GUARDRAILS)
+    (read,) = gathered((hit("shop.py"),), folder, outliner, GUARDRAILS)
+    outliner.close()
+    made = pack(PackRequest(budget=800, hits=(hit("shop.py", *read.definitions),), files=(read,)))
+    assert [(one.start, one.end) for one in made.excerpts] == [(1, 2), (6, 9), (13, 14)]
 
 
 def test_a_file_that_holds_secrets_is_neither_shown_nor_named():

@@ -206,7 +206,7 @@ def test_a_false_done_about_a_failing_file_of_tests_is_sent_back_though_nothing_
 def test_a_model_that_makes_no_plan_does_a_large_request_as_one_task(story: Story):
     check = say('{"state": "DONE", "evidence": ["each step is in the change"], "remaining": []}')
     story.model_says(say("First this, then that."), say("No JSON from me."), *FIX, check)
-    steps = "\n".join(f"{number}. step of the work" for number in range(1, 5))
+    steps = "\n".join(f"{number}. step of the work" for number in range(1, 8))
     done = story.do(f"fix what is wrong with dates:\n{steps}", approve="never", reasoning="off")
     assert (done.delivery, len(done.tasks), done.after) == (DeliveryState.DONE, 1, Counts(passed=3))
 
@@ -566,7 +566,7 @@ def test_a_large_request_is_planned_into_tasks_by_the_import_graph_each_verified
         {"match": {"system": "Stage: delivery"}, **say(CHECKED)},
         {"answer": {"text": json.dumps(REVIEW)}},
     )
-    steps = "\n".join(f"{number}. step of the work" for number in range(1, 5))
+    steps = "\n".join(f"{number}. step of the work" for number in range(1, 8))
     done = story.do(f"fix what is wrong with dates:\n{steps}", approve="never")
     assert done.delivery is DeliveryState.DONE, done
     assert done.tasks == ("mend centuries", "show the year")

@@ -347,6 +347,7 @@ class _Talk:
     calls: Calls = field(init=False)
     sent_back: Counter[str] = field(default_factory=Counter)
     """How often each correction was sent."""
+    same_stage: bool = False
     ready: dict[Stage, Composed] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -392,7 +393,10 @@ class _Talk:
             done = self._handled(ready, answer, reasoned)
             if done is not None:
                 return done
-            self.stage = Stage.FOLLOW_UP if self.stage in (Stage.ACT, Stage.WARMUP) else self.stage
+            # Reasoning that is asked for again has the form of its stage.
+            if self.stage in (Stage.ACT, Stage.WARMUP) and not self.same_stage:
+                self.stage = Stage.FOLLOW_UP
+            self.same_stage = False
 
     def _last_words(self) -> str:
         """Compose an answer from the model's last words and the calls made, where no request is left for it."""
@@ -538,6 +542,7 @@ class _Talk:
 
     def _send_back(self, name: str, reasoned: Reasoned, why: str) -> None:
         self.sent_back[name] += 1
+        self.same_stage = name.startswith("reasoning")
         self.seat.listen(Corrected(name=name, why=why, text=reasoned.visible))
         prompt = corrections()[name].prompt
         self._say(user(self.seat.prompts.render(prompt, {**self._variables(), "last_step_outcome": why})))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pawl.agent import skill_library, workspace_memory
@@ -307,15 +308,18 @@ class BundleSubject:
 
 
 def handed_over(shop: Project, files: Files, subject: BundleSubject) -> tuple[str, ...]:
-    """Nothing where the user names the files himself, so that a small request stays cheap.
+    """Nothing where the user names short files, so that a small request stays cheap: those are read ahead.
 
-    `files` are those that the model works on.
+    Of a long one that is named come its definitions and what is likeliest meant. `files` are those that the model
+    works on.
     """
     budget = shop.config.settings.context_tokens
     try:
-        if budget < LEAST_BUDGET or not subject.request.strip() or any(map(files.exists, subject.named)):
+        if budget < LEAST_BUDGET or not subject.request.strip():
             return ()
-        return _found(shop, files, subject)
+        counted = {path: count for path in subject.named if (count := line_count(files, path)) is not None}
+        too_long = tuple(path for path, count in counted.items() if count > MOST_LINES)
+        return () if counted and not too_long else _found(shop, files, replace(subject, named=too_long))
     except (PawlError, OSError) as error:
         shop.note_if_possible("librarian failed", {"error": str(error)})
         return ()
@@ -323,7 +327,8 @@ def handed_over(shop: Project, files: Files, subject: BundleSubject) -> tuple[st
 
 def _found(shop: Project, files: Files, subject: BundleSubject) -> tuple[str, ...]:
     seen = [kind for name, kind in shop.tree.kinds().items() if not name.startswith(".")]
-    if len(seen) < LEAST_FILES and NodeKind.DIRECTORY not in seen:
+    least = 1 if subject.named else LEAST_FILES
+    if len(seen) < least and NodeKind.DIRECTORY not in seen:
         # A handful of files and no folder: to load the librarian takes a tenth of the time until the request.
         return ()
     from pawl.code.index_writer import generations
@@ -332,11 +337,11 @@ def _found(shop: Project, files: Files, subject: BundleSubject) -> tuple[str, ..
     if not generations(index_path(shop.config.state, shop.workspace)):
         # Looked at before an index is made, which takes longer; one that is there is walked through once.
         count = len(source_files(shop).stamps())
-        if count < LEAST_FILES or (count > MOST_NEW and not subject.patient):
+        if count < least or (count > MOST_NEW and not subject.patient):
             return ()
     with open_librarian(shop) as librarian:
         librarian.refresh()
-        few = librarian.reading(lambda shelf: len(shelf.files), history=False) < LEAST_FILES
+        few = librarian.reading(lambda shelf: len(shelf.files), history=False) < least
         return () if few else _text(librarian, shop, files, subject)
 
 
@@ -351,7 +356,7 @@ def _text(librarian: CodeLibrarian, shop: Project, files: Files, subject: Bundle
     # Without commits: they add little here, and reading them takes a bench.
     places = suspicions(subject.findings) or suspected(shop, subject.request)
     query = Query(text=subject.request, suspicions=places, history=False)
-    hits = librarian.locate(query, MOST_HITS)
+    hits = sorted(librarian.locate(query, MOST_HITS), key=lambda hit: hit.path not in subject.named)
     if not hits:
         outline = librarian.overview(budget, shop.guardrails)
         return (f"{OUTLINE_HEAD}\n{outline}",) if outline else ()

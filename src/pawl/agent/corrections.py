@@ -270,6 +270,11 @@ def _uncited(seen: _Seen) -> str:
     return "\n".join(f"- {path}" for path in seen.read) if silent else ""
 
 
+def _warmed_up(seen: _Seen) -> str:
+    """The first look obeyed its prompt and ended in words; where something is to be done, the work comes now."""
+    return "nothing was done yet" if seen.in_words and "modes/agent" in seen.decision.prompts else ""
+
+
 _DETECTORS: Mapping[str, Callable[[_Seen], str]] = MappingProxyType(
     {
         "empty_answer": _empty,
@@ -280,6 +285,7 @@ _DETECTORS: Mapping[str, Callable[[_Seen], str]] = MappingProxyType(
         "asks_for_files": _asks_for_files,
         "promised_call": _promised_call,
         "uncited": _uncited,
+        "warmed_up": _warmed_up,
     }
 )
 

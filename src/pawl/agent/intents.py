@@ -313,9 +313,10 @@ def _test_words() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 LONG = 600
-"""Characters of a request above which it is worth a plan."""
-MANY_FILES = 3
-_LISTED = re.compile(r"^[ \t]*(?:\d+[.)]|[-*])\s+\S", re.MULTILINE)
+"""Characters of a request that may hold more than one wish."""
+MANY_PARTS = 5
+"""One talk does as many parts as this; a longer list is worth a plan."""
+_FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 
 
 _PART = re.compile(
@@ -343,8 +344,8 @@ def listed_parts(request: str) -> tuple[str, ...]:
 
 def is_large(request: str) -> bool:
     """Whether a planner should cut the request into tasks; most are one."""
-    named = list(mentioned(request))
-    return len(request) > LONG or len(named) > MANY_FILES or len(_LISTED.findall(request)) > 2
+    # Boxes to tick and code are the form of an issue, not its wishes.
+    return sum(not part.startswith("[") for part in listed_parts(_FENCED.sub("", request))) > MANY_PARTS
 
 
 def as_one(request: str) -> tuple[Task, ...]:

@@ -7,6 +7,7 @@ never takes more than its budget.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 
@@ -20,6 +21,7 @@ from pawl.code.code_model import (
     PackFile,
     PackRequest,
 )
+from pawl.code.languages import is_test
 from pawl.core.errors import UsageError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import MARK, redacted
@@ -100,7 +102,11 @@ _HEAD_LINES = 40
 """The excerpt of a file in which no definition is likelier than others."""
 _LEAST_LINES = 3
 """A body of which less would be shown is left to the signatures."""
-_LONGEST_REASONS = 160
+_LONGEST_REASON = 60
+_LONGEST_HEAD = 16
+"""Lines of a definition before its docstring."""
+_TESTS_LATER = 3
+_QUOTES = re.compile(r"\s*[rRuU]?(\"\"\"|''')")
 DETAILS = frozenset({DefinitionKind.FIELD, DefinitionKind.VARIABLE})
 _FUNCTIONS = frozenset({DefinitionKind.FUNCTION, DefinitionKind.METHOD})
 
@@ -115,7 +121,7 @@ def pack(request: PackRequest) -> ContextBundle:
     attempts = _attempts(request.attempts, room // 2 if ranked else room)
     room -= _cost(attempts)
     bodies = _Bodies(ranked)
-    files, listed = _signatures(ranked, room * 2 // 5 if bodies.wanted else room)
+    files, listed = _signatures(ranked, room // 5 if bodies.wanted else room)
     room -= _cost(files)
     bodies.choose(room)
     sections = [section for section in (attempts, files, bodies.lines()) if section]
@@ -185,9 +191,9 @@ def _signatures(ranked: Sequence[tuple[Hit, PackFile]], room: int) -> tuple[list
 
 
 def _head(hit: Hit, file: PackFile) -> str:
-    reasons = redacted("; ".join(" ".join(reason.split()) for reason in hit.reasons))
-    told = f": {shortened(reasons, _LONGEST_REASONS)}" if reasons else ""
-    return f"{one_line(file.path)} ({len(file.lines)} lines){told}"
+    """The file with the weightiest reason alone: a model reads the code, not why it was found."""
+    reason = shortened(redacted(" ".join(" ".join(hit.reasons[:1]).split())), _LONGEST_REASON)
+    return f"{one_line(file.path)} ({len(file.lines)} lines)" + (f": {reason}" if reason else "")
 
 
 def _defined(hit: Hit, file: PackFile, room: int) -> list[str]:
@@ -238,24 +244,27 @@ class _Bodies:
 
     @property
     def wanted(self) -> list[tuple[PackFile, Range]]:
-        """The likeliest definition of each file, then the second likeliest, and so on; last the heads of files."""
-        depth = max((len(hit.symbols) for hit, _ in self.ranked), default=0)
-        found = [
-            (file, part)
-            for place in range(depth)
-            for hit, file in self.ranked
-            if place < len(hit.symbols) and (part := _within(file, hit.symbols[place]))
-        ]
+        """The likeliest definitions of the likeliest files: the third of a file comes with the first of the third file,
+        those of tests after as many others; last the heads of files."""
+        found = sorted(
+            (
+                (place + rank + _TESTS_LATER * is_test(file.path), rank, file, part)
+                for rank, (hit, file) in enumerate(self.ranked)
+                for place, symbol in enumerate(hit.symbols)
+                if (part := _within(file, symbol))
+            ),
+            key=lambda one: one[:2],
+        )
         heads = [(file, (1, min(_HEAD_LINES, len(file.lines)))) for hit, file in self.ranked if not hit.symbols]
-        return found + [(file, part) for file, part in heads if file.lines]
+        return [one[2:] for one in found] + [(file, part) for file, part in heads if file.lines]
 
     def choose(self, room: int) -> None:
         """First no body may take more than half of what is left, so that one large class is not all there is."""
         room -= _cost([EXCERPTS])
-        wanted = self.wanted
+        wanted = [(file, one) for file, part in self.wanted for one in _without_docstring(file, part)]
         for place, (file, part) in enumerate(wanted):
             left = room - sum(self.costs.values())
-            self._add(file, part, left if place == len(wanted) - 1 else left // 2)
+            self._add(file, part, left if place == len(wanted) - 1 else left * 2 // 3)
         for file, part in wanted:
             self._add(file, part, room - sum(self.costs.values()))
 
@@ -296,6 +305,24 @@ class _Bodies:
 
 
 def _within(file: PackFile, definition: Definition) -> Range | None:
-    """The lines of a definition, as far as the file has them."""
+    """The lines of a definition, as far as the file has them; of a class up to the first definition in it."""
     start, end = max(1, definition.start), min(definition.end, len(file.lines))
+    if definition.kind is DefinitionKind.CLASS:
+        inner = (one.start for one in file.definitions if start < one.start <= end and one.kind not in DETAILS)
+        end = min(inner, default=end + 1) - 1
     return (start, end) if start <= end else None
+
+
+def _without_docstring(file: PackFile, part: Range) -> tuple[Range, ...]:
+    """The part without a long docstring at its start: what a function does is in its code."""
+    start, end = part
+    lines = file.lines
+    opened = next((at for at in range(start, min(end, start + _LONGEST_HEAD)) if _QUOTES.match(lines[at - 1])), 0)
+    if not opened:
+        return (part,)
+    quotes = _QUOTES.match(lines[opened - 1])
+    assert quotes is not None
+    closed = next((at for at in range(opened + 1, end + 1) if quotes[1] in lines[at - 1]), 0)
+    if lines[opened - 1].count(quotes[1]) > 1 or closed - opened < _LEAST_LINES or closed >= end:
+        return (part,)
+    return ((start, opened), (closed, end))

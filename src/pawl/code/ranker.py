@@ -313,7 +313,7 @@ def _scaled(scores: Mapping[int, float], *, least: float = 0.0) -> Scores:
     return {number: value / most for number, value in scores.items()} if most > 0 else {}
 
 
-MOST_SYMBOLS = 5
+MOST_SYMBOLS = 10
 _NAMED = 0.6
 _QUALIFIED = 0.5
 _SPOKEN_OF = 1.0

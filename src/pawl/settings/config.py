@@ -64,7 +64,7 @@ class Settings:
     """Whether each change that a run promotes is committed to git by itself."""
     attribution: Literal["none", "co-authored-by", "assisted-by"] = "none"
     """The trailer of a commit for the model that wrote it: `none`, `co-authored-by` or `assisted-by`."""
-    context_tokens: Annotated[int, AtLeast(0)] = 800
+    context_tokens: Annotated[int, AtLeast(0)] = 2_000
     """How much of the code that it may be about a model is given with a request; 0 for nothing."""
     memory_bank: AutoSwitch = "auto"
     """Whether runs that succeed add to the memory bank: `auto` where there is one, `on` or `off`."""

@@ -9,13 +9,6 @@ import pytest
 from ui.cli import projects
 from ui.cli.test_cli_do import FILES, RIGHT
 
-from pawl.agent.policy import standard_policy
-from pawl.agent.tools.toolbox import ToolSession
-from pawl.core.run import Mode, Reasoning, RoleName, Stage
-from pawl.core.text import CHARACTERS_PER_TOKEN
-from pawl.settings.config import load
-from pawl.workspace.project import Project
-
 
 def told(pawl: projects.Project, tmp_path: Path, *calls: tuple[str, dict[str, object]]) -> list[str]:
     """The answer to each call of a model that makes them one after the other."""
@@ -55,18 +48,3 @@ def test_a_model_lists_edits_a_range_takes_back_and_tests(project: projects.Proj
     assert answers[3] == "as in the workspace again: app.py" and "return number + 2" in answers[4]
     assert "1 of 1 failed before any change" in answers[5] and "assert 4 == 3" in answers[5]
     assert answers[7].startswith("tests: pass") and "1 passed" in answers[7]
-
-
-@pytest.mark.spec("A5")
-def test_the_tools_of_the_artisan_cost_little_in_each_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("PAWL_STATE", str(tmp_path / "state"))
-    (tmp_path / "project").mkdir()
-    policy = standard_policy().decide(Stage.ACT, Mode.AGENT, RoleName.ARTISAN, reasoning=Reasoning.OFF)
-    shop = Project.open(load(), tmp_path / "project")
-    with shop, ToolSession(shop, checker=lambda files, runner: None) as desk:
-        offered = [
-            {"name": one.name, "description": one.description, "parameters": one.input_schema}
-            for one in desk.offers([name for name in policy.tools if name in desk.names])
-        ]
-    assert {"list_files", "line_edit", "revert", "check", "lsp_diagnostics"} <= {one["name"] for one in offered}
-    assert len(json.dumps(offered, separators=(",", ":"))) / CHARACTERS_PER_TOKEN <= 1_300
