@@ -308,7 +308,7 @@ class Inline:
         question, self._question = self._question, None
         if question is None:
             return
-        self.out.put(f"{question.text}{text if text is not None else ''}\n")
+        self.out.say(f"{question.text}{text if text is not None else ''}".rstrip())
         self.buffer.set_document(question.draft, bypass_readonly=True)
         question.answer.set_result(text)
 
