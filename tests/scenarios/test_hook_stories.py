@@ -200,15 +200,14 @@ def test_commands_that_the_user_asks_for_have_their_hooks_too(notes: Story, hook
 
 
 @pytest.mark.spec("F8")
-def test_on_a_confined_bench_nobody_is_asked_about_commands_unless_they_lose_work(notes: Story, hooks: Configure):
+def test_on_a_confined_bench_nobody_is_asked_about_commands(notes: Story, hooks: Configure):
     notes.model_says(
         call("run_command", command="for n in 1 2; do echo $n >> log.txt; done; python3 -c 'print(1)'"),
         call("run_command", command="git reset --hard"),
         say("Done."),
     )
-    asked = notes.do("write the log", approve="never")
-    assert asked.question.arguments["command"] == "git reset --hard"
-    assert notes.reject(asked, "keep it").delivery is DeliveryState.DONE
+    done = notes.do("write the log", approve="never")
+    assert (done.question, done.delivery) == (None, DeliveryState.DONE)
     assert notes.read("log.txt") == "1\n2\n"
 
 

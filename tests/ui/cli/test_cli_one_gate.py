@@ -154,7 +154,7 @@ def test_a_file_that_the_user_says_yes_to_is_read_and_the_others_are_not(project
     read = Said(calls=(("t1", "file_read", '{"path": "private/rounding.py"}'),), stop="calls")
     search = Said(calls=(("t2", "file_search", '{"query": "private", "where": "contents"}'),), stop="calls")
     with model(configured, read, search, settings='[permissions]\nask = ["Read(private/**)"]\n') as playing:
-        waits = pawl.json("do", "--no-escalate", "fix the rounding", code=4)
+        waits = pawl.json("do", "--no-escalate", "--approve", "each", "fix the rounding", code=4)
         assert waits["question"]["kind"] == "call" and CANARY not in sent(playing)
         pawl("approve", waits["run"], "--yes")
     assert CANARY in sent(playing) and "also-private" not in sent(playing)
