@@ -428,6 +428,26 @@ def test_what_silences_a_check_is_told_from_what_mends_it(path: str, before: str
 
 
 @pytest.mark.spec("G1")
+@pytest.mark.parametrize(
+    ("path", "text", "name"),
+    [
+        ("case.py", "class Case(TestCase):\n    def same(self, a, b):\n        self.assertEqual(a, 1)\n", "same"),
+        ("help.js", "export function assertPrice(found) {\n  assert.equal(found, 1);\n}\n", "assertPrice"),
+        ("help.js", "const expectPrice = (found) => assert.equal(found, 1);\nconst x = 1;\n", "expectPrice"),
+    ],
+)
+def test_helpers_of_tests_outside_of_them_are_known_by_what_they_do(path: str, text: str, name: str):
+    blobs = MemoryBlobs()
+    before, weaker, other = (
+        Node.file(blobs.put(one.encode())) for one in (text, text.replace(", 1)", ", found)"), f"{text}\nlabel = 2\n")
+    )
+    assert reaching_for_tests(ChangeSet.of([Change(path, before, weaker)]), blobs) == (
+        f"{path}: {name} serves the tests, and was changed",
+    )
+    assert reaching_for_tests(ChangeSet.of([Change(path, before, other)]), blobs) == ()
+
+
+@pytest.mark.spec("G1")
 def test_a_function_with_which_tests_check_proves_nothing_once_it_is_changed():
     blobs = MemoryBlobs()
     old = "def assert_price(found, wanted):\n    assert found == wanted\n\n\ndef price():\n    return 1\n"

@@ -18,6 +18,10 @@ def say(text: str) -> dict[str, object]:
     return {"answer": {"text": text}}
 
 
+DELIVERED = say('{"state": "DONE", "evidence": ["the change"], "remaining": []}')
+"""The delivery check finds nothing missing."""
+
+
 def call(name: str, **arguments: object) -> dict[str, object]:
     """A turn in which the model calls one tool."""
     return {"answer": {"text": "", "calls": [{"name": name, "arguments": arguments}]}}

@@ -129,7 +129,7 @@ REVIEW = {"summary": "read", "findings": [], "missing_tests": [], "confidence": 
 @pytest.mark.spec("C14", "B11")
 def test_memory_score_and_report_tell_what_the_checks_said(story: Story):
     story.user_writes({"months.py": "def last(month):\n    return 30\n"})
-    story.model_says(patch("dates.py", "else 365", "else 365  # usual"), say("All tests pass now."))
+    story.model_says(patch("dates.py", "else 365", "else 365  # usual"), say("All tests pass now."), say(CHECKED))
     done = story.do("add a comment to days. From now on numbers have a comment.", approve="never")
     assert (done.delivery, done.after.passed, done.after.failed) == (DeliveryState.DONE, 2, 1)
     with story.shop() as shop:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from scenarios.story import Story, call, patch, say
+from scenarios.story import DELIVERED, Story, call, patch, say
 
 from pawl.agent.edited_change import edited
 from pawl.core.diagnostic import TestCounts as Counts
@@ -58,6 +58,7 @@ def test_a_feature_in_new_files_is_promoted_without_asking_when_the_user_says_so
         ),
         call("check", what="all"),
         say("weeks(year) is in weeks.py."),
+        DELIVERED,
     )
     done = story.do("add a function weeks(year) with a test", approve="never", reasoning="off")
     assert (done.delivery, done.refused) == (DeliveryState.DONE, ())
@@ -337,6 +338,7 @@ def test_the_same_is_only_told_where_the_request_asks_for_it(story: Story):
         call("file_read", path="tests/test_dates.py"),
         patch("tests/test_dates.py", "def test_days():\n    assert days(2023) == 365\n", ""),
         say("test_days is gone."),
+        DELIVERED,
     )
     done = story.do("remove the test of days from the tests", approve="never")
     assert done.delivery is DeliveryState.DONE
@@ -445,7 +447,9 @@ def test_the_commands_of_the_form_must_succeed(story: Story):
 @pytest.mark.spec("A15")
 def test_above_the_guardrails_limits_the_user_is_asked_even_with_never(story: Story):
     story.model_says(
-        call("file_write", path="big.py", content="".join(f"x{n} = {n}\n" for n in range(150))), say("Made.")
+        call("file_write", path="big.py", content="".join(f"x{n} = {n}\n" for n in range(150))),
+        say("Made."),
+        DELIVERED,
     )
     waiting = story.do("create big.py", approve="never")
     assert waiting.state is RunState.WAITING and "150 lines" in waiting.question.why[0]

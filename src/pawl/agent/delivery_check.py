@@ -43,7 +43,10 @@ def check_delivery(bench: Workbench, place: RunCursor, changes: ChangeSet) -> No
     record.keep(replace(record.data, fulfilment=found, task_ends=ends))
     record.note("delivery check", {"fulfilled": found.fulfilled, "remaining": list(found.remaining)})
     if found.fulfilled is None and not found.several:
-        bench.listen(Warned(f"nothing says that the request is fulfilled: it could not be checked ({found.error})"))
+        why = f"nothing says that the request is fulfilled: it could not be checked ({found.error})"
+        bench.listen(Warned(why))
+        if data.verdict is Verdict.VERIFIED:
+            record.keep(replace(record.data, verdict=Verdict.UNVERIFIED, unproved=(why,)))
     if found.fulfilled is not False or not first or data.climb is not None:
         return NodeOutcome.DONE
     talk = f"{place.task}.{place.attempt}"

@@ -239,7 +239,7 @@ def reaching_for_tests(changes: ChangeSet, blobs: BlobReader, words: str = "") -
         if after is None or is_directory(change.after):
             continue
         before = text_of(change.before, blobs) or ""
-        names = changed_checks(before, after) if change.path.endswith(".py") else ()
+        names = changed_checks(change.path, before, after)
         found += [f"{change.path}: {one} serves the tests, and was changed" for one in names if one not in words]
         for files, pattern, what in _reaching():
             places = [match.start() for match in pattern.finditer(after)] if is_named(change.path, files) else []

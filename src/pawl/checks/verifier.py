@@ -233,6 +233,7 @@ class Verifier:
         names = tuple(one.step for one in suites)
         deciding = [self.test_command, before.command, *(tuple(shlex.split(command)) for command in self.commands)]
         scripts = [one.command[2].partition("; ")[2] for one in suites if one.command[:2] == SHELL]
+        scripts += [script_of(self.test_command), *filter(None, map(self._script, self.commands))]
         rest = changes.without(tests)
         mended = set(failing(before.findings)) - set(failing(one for suite in suites for one in suite.old))
         fixed = self._mended(report.verdicts, changes) if self.mends and not failing(before.findings) else ()
@@ -257,7 +258,7 @@ class Verifier:
             edited=edited_tests(own.without(tests), blobs, ran),
             reaching=(
                 *reaching_for_tests(rest, blobs, self.words),
-                *deciding_files(changes, deciding, (*scripts, script_of(self.test_command)), self.words),
+                *deciding_files(changes, deciding, scripts, self.words),
             ),
             paths=tuple(sorted(changes.paths)),
             reached=self.choice is None or self.choice.reaches,
@@ -265,6 +266,11 @@ class Verifier:
             as_they_were=as_they_were,
             alone=alone,
         )
+
+    def _script(self, command: str) -> str:
+        """The file that a command of the request runs, unless the request is about that file."""
+        script = script_of(tuple(shlex.split(command)))
+        return "" if script in self.words.replace(command, "") else script
 
     def proved(self, changes: ChangeSet, wanted: Requirements) -> tuple[Verification, ChangeVerdict]:
         """Verifies changes of which nothing is known, the tests without them included."""

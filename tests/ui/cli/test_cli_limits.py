@@ -30,6 +30,12 @@ PHASES = {
         CLEAN,
         [turn("", PATCH), turn("done")],
     ),
+    "the delivery check": (
+        {"test_greet.py": f"{GREETED}assert greet()\n"},
+        ("do", "--seconds", "12", "--approve", "never", "greet with hello"),
+        [turn("", PATCH), turn("done"), turn("{}", delay_ms=900_000)],
+    ),
+    "the model of a program": ({}, ("-p", *CLEAN[1:]), [turn("", PATCH), turn("done", delay_ms=900_000)]),
     "a command of the user's": (
         {"wait.py": "import time\ntime.sleep(900)\n"},
         ("do", "--seconds", "2", "--approve", "never", "run wait.py"),
