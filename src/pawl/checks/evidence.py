@@ -199,11 +199,14 @@ def adds_tests_only(changes: ChangeSet) -> bool:
     )
 
 
-def script_of(words: Sequence[str]) -> str:
-    """The file that a command runs, by itself or by an interpreter; empty where it is none."""
+def script_of(words: Sequence[str], request: str = "") -> str:
+    """The file that a command runs, by itself or by an interpreter; empty where it is none, or the request, which has
+    the command, is about that file."""
     if not words or not is_named(words[0], _table().tests["interpreters"]):
-        return words[0] if words and "/" in words[0] else ""
-    return next((word for word in words[1:] if not word.startswith("-")), "") if "-m" not in words[1:2] else ""
+        script = words[0] if words and "/" in words[0] else ""
+    else:
+        script = next((word for word in words[1:] if not word.startswith("-")), "") if "-m" not in words[1:2] else ""
+    return "" if request.count(script) > 1 else script
 
 
 def deciding_files(

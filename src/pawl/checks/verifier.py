@@ -231,9 +231,9 @@ class Verifier:
         tests = of_tests(own, blobs, ran) | (report.data & own.paths)
         suites = [one for one in report.verdicts if runs_tests(one.step) and one.standing is not Status.SKIPPED]
         names = tuple(one.step for one in suites)
-        deciding = [self.test_command, before.command, *(tuple(shlex.split(command)) for command in self.commands)]
+        asked = [tuple(shlex.split(command)) for command in self.commands]
         scripts = [one.command[2].partition("; ")[2] for one in suites if one.command[:2] == SHELL]
-        scripts += [script_of(self.test_command), *filter(None, map(self._script, self.commands))]
+        scripts += [script_of(self.test_command), *(script_of(one, self.words) for one in asked)]
         rest = changes.without(tests)
         mended = set(failing(before.findings)) - set(failing(one for suite in suites for one in suite.old))
         fixed = self._mended(report.verdicts, changes) if self.mends and not failing(before.findings) else ()
@@ -258,7 +258,7 @@ class Verifier:
             edited=edited_tests(own.without(tests), blobs, ran),
             reaching=(
                 *reaching_for_tests(rest, blobs, self.words),
-                *deciding_files(changes, deciding, scripts, self.words),
+                *deciding_files(changes, (self.test_command, before.command, *asked), scripts, self.words),
             ),
             paths=tuple(sorted(changes.paths)),
             reached=self.choice is None or self.choice.reaches,
@@ -266,11 +266,6 @@ class Verifier:
             as_they_were=as_they_were,
             alone=alone,
         )
-
-    def _script(self, command: str) -> str:
-        """The file that a command of the request runs, unless the request is about that file."""
-        script = script_of(tuple(shlex.split(command)))
-        return "" if script in self.words.replace(command, "") else script
 
     def proved(self, changes: ChangeSet, wanted: Requirements) -> tuple[Verification, ChangeVerdict]:
         """Verifies changes of which nothing is known, the tests without them included."""
@@ -287,13 +282,11 @@ class Verifier:
     def _mended(self, verdicts: Sequence[CheckResult], changes: ChangeSet) -> tuple[str, ...]:
         """The checks beside the tests that pass with the change and fail without it, but for what silences them."""
         names = [one.step for one in verdicts if one.standing is Status.PASS and not runs_tests(one.step)]
-        silent = silencing(changes, self.shop.store.blobs)
-        if silent:
+        if silent := silencing(changes, self.shop.store.blobs):
             with self.bench(changes.without(silent)) as (bench, _):
                 prepared = _Prepared(steps_of(self.shop.config, bench.files))
-                subject = replace(
-                    self.subject(bench.files, bench), changed=self._scope(bench.files, sorted(changes.paths))
-                )
+                scope = self._scope(bench.files, sorted(changes.paths))
+                subject = replace(self.subject(bench.files, bench), changed=scope)
                 found = [prepared.run(name, subject) for name in names]
             names = [one.step for one in found if one is not None and one.standing is Status.PASS]
         with self.bench() as (bench, _), _Before(self, (), self._scope(bench.files, sorted(changes.paths))) as without:
