@@ -269,7 +269,7 @@ def _is_known(text: str, phrases: Iterable[Phrase]) -> bool:
 
 def _command(kind: str, named: str) -> str:
     if kind != "file":
-        return kind
+        return named if kind == "named" else kind
     ending = named.rpartition(".")[2]
     program = {"py": "python3", "sh": "sh", "rb": "ruby"}.get(ending, "node")
     return f"{program} {named}"
