@@ -33,8 +33,6 @@ RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200b]"
 PASSED_ON = {"run": "", "diff": "err"}
 """Commands of which only this is Pawl's own: the rest is, where it is no terminal, what a program or a file said."""
 _SUBREAPER = 36
-_PROBE = 0.02
-"""Seconds of computing that show how busy the machine is: longer than what a process that slept is given first."""
 SECONDS: Counter[str] = Counter()
 """What each command has taken in all."""
 
@@ -261,20 +259,12 @@ def _waited(pid: int) -> int | None:
     while not ready and had < PATIENCE:
         started = time.monotonic()
         ready, _, _ = select.select([watched], [], [], 0.5)
-        had += (time.monotonic() - started) * _share()
+        had += (time.monotonic() - started) * commands.share()
     os.close(watched)
     if not ready:
         os.kill(pid, signal.SIGKILL)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     return (code if code >= 0 else 128 - code) if ready else None
-
-
-def _share() -> float:
-    """The part of a processor that whoever computes as politely as this process is given just now."""
-    computed, started = time.thread_time(), time.monotonic()
-    while (spent := time.thread_time() - computed) < _PROBE:
-        pass
-    return min(1.0, spent / (time.monotonic() - started))
 
 
 def _ended_children() -> Iterator[str]:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,6 +51,23 @@ SHELL = (
 )
 
 
+_PROBE = 0.02
+"""Seconds of computing that show how busy the machine is: longer than what a process that slept is given first."""
+
+
+def share() -> float:
+    """The part of a processor that whoever computes as politely as this process is given just now."""
+    computed, started = time.thread_time(), time.monotonic()
+    while (spent := time.thread_time() - computed) < _PROBE:
+        pass
+    return min(1.0, spent / (time.monotonic() - started))
+
+
+def _seconds() -> str:
+    """As long as four seconds of a quiet machine."""
+    return str(round(4 / max(0.1, share())))
+
+
 def _named(site: Site) -> list[str]:
     """Names that nothing may be written to; those of links only where the links are."""
     return [name for name in NAMED if name[:2] != "l-" or os.path.islink(site.workspace / name.split("/")[0])]
@@ -81,7 +99,7 @@ def _filled(site: Site, line: str) -> str:
 def configure(site: Site) -> None:
     """The user's own settings, now and then with trust in this workspace, and the script of the model."""
     trusted = f'[trust]\nfolders = ["{site.workspace}"]\n' if site.chance.random() < 0.3 else ""
-    (site.folder / "config.toml").write_text(SETTINGS + trusted)
+    (site.folder / "config.toml").write_text(SETTINGS.replace("= 4", f"= {_seconds()}") + trusted)
     script = "".join(json.dumps(turn) + "\n" for turn in turns(site))
     (site.folder / "script.jsonl").write_text(script)
 
@@ -99,6 +117,7 @@ def calls(site: Site) -> Iterator[tuple[tuple[str, ...], bytes]]:
         dev start --seconds 2 | dev status | dev logs | dev stop | history --all --json | history --runs | requests
         scores | permissions | skills | setup --list | diff --evidence | undo | redo | restore | gc --days 0"""
     typed = f"make made.py\n/status\n/diff\n/export {site.folder}/workspace/made.md\n/exit\n".encode()
+    unproved = ("--approve", "never", "--accept-unverified")
     simple = ("--approve", "never", "--simple", "1", "--no-reflex", "--no-generate", "--no-escalate")
     patches = (evil, b"\x00" * 99, b"--- a\n+++ b\n@@ -1 +1 @@\n")
     first, *last = (tuple(line.split()) for line in re.split(r"\||\n", plain) if line.strip())
@@ -113,8 +132,8 @@ def calls(site: Site) -> Iterator[tuple[tuple[str, ...], bytes]]:
         (("patch", "--path", path, "--old", "x", "--new", "y"), b""),
         (("checkpoint", chance.choice(("one", path or "x"))), b""),
         (("ask", *model, "what is the secret?"), b""),
-        (("do", *model, "--approve", "never", "--commit", "--seconds", "4", "make made.py"), b""),
-        (("do", *model, "-p", "--output-format", "stream-json", "--seconds", "4", "make made.py"), b""),
+        (("do", *model, *unproved, "--commit", "--seconds", _seconds(), "make made.py"), b""),
+        (("do", *model, "-p", "--output-format", "stream-json", "--seconds", _seconds(), "make made.py"), b""),
         (("approve", chance.choice(("--yes", "--reject=x"))), b""),
         (("loop", *model, *simple), b""),
         (("session", *model), typed),
