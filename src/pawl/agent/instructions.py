@@ -211,7 +211,7 @@ def _own(config: Config) -> str:
             return file.read(MOST_BYTES + 1).decode("utf-8", "replace")
     except OSError as error:
         raise ConfigError(
-            f"{str(path)!r} cannot be read: {error.strerror}", advice="mend or remove the file"
+            f"{str(path)!r} cannot be read: {error.strerror}", advice="correct or remove the file"
         ) from error
 
 

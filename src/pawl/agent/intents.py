@@ -172,7 +172,7 @@ def own_phrases(text: str, source: str) -> tuple[Phrase, ...]:
     try:
         table = read_toml(text)
     except Unreadable as error:
-        raise ConfigError(f"{source!r} is not TOML: {error}", advice="mend that line") from error
+        raise ConfigError(f"{source!r} is not TOML: {error}", advice="correct that line") from error
     rows, mistakes, made = table.get("intent", []), [f"{key!r} is not read" for key in table if key != "intent"], []
     for number, row in enumerate(rows if isinstance(rows, list) else [rows], 1):
         why = _mistake(row)

@@ -68,7 +68,7 @@ def own_phrases_of(config: Config, workspace: str) -> tuple[Phrase, ...]:
         try:
             made = own_phrases(bounded.read_text(file), str(file))
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{str(file)!r} cannot be read: {error}", advice="mend or remove the file") from error
+            raise ConfigError(f"{str(file)!r} cannot be read: {error}", advice="correct or remove the file") from error
     theirs = f"{FOLDER}/{INTENTS}"
     trusted = trusted_files(config, workspace) if os.path.lexists(os.path.join(workspace, theirs)) else None
     return made + own_phrases(trusted.text(theirs), theirs) if trusted is not None else made

@@ -109,7 +109,7 @@ def _of(folder: Path) -> tuple[Framework, ...]:
         try:
             made.append(framework(bounded.read_text(path), str(path)))
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{str(path)!r} cannot be read: {error}", advice="mend or remove the file") from error
+            raise ConfigError(f"{str(path)!r} cannot be read: {error}", advice="correct or remove the file") from error
     return tuple(made)
 
 

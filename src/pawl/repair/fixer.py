@@ -332,13 +332,13 @@ _ROOM = 10
 def uncompiled(findings: Iterable[Diagnostic]) -> tuple[str, str]:
     """Which sources do not compile although the tests pass, and what to do; empty when all do."""
     told = "; ".join(f"{one.path}:{one.line} does not compile: {_first(one)}" for one in findings)
-    return (told, "mend that line and run this again") if told else ("", "")
+    return (told, "correct that line and run this again") if told else ("", "")
 
 
 def uncollected(findings: Iterable[Diagnostic]) -> tuple[str, str]:
     """Which test files cannot be loaded, by which error and where, and what to do; empty when all can."""
     told: dict[str, None] = {}
-    advice = "mend that line and run this again"
+    advice = "correct that line and run this again"
     for finding in filter(is_uncollected, findings):
         place = finding.frames[-1] if finding.frames else Location(path=finding.path, line=finding.line)
         where = f" at {place.path}:{place.line}" if place.path else ""

@@ -184,9 +184,9 @@ def _settings(file: Path, *, required: bool) -> _Read:
         if not required:
             return Settings(), SettingsTables(), None
     except Unreadable as error:
-        told = f"{str(file)!r} is not TOML: {error}", "mend that line"
+        told = f"{str(file)!r} is not TOML: {error}", "correct that line"
     except (OSError, UnicodeDecodeError) as error:
-        told = f"{str(file)!r} cannot be read: {error}", "mend or remove the file"
+        told = f"{str(file)!r} cannot be read: {error}", "correct or remove the file"
     return Settings(), SettingsTables(), ConfigError(told[0], advice=told[1])
 
 
@@ -311,8 +311,8 @@ def env_text(path: Path) -> str:
 
 
 def _unreadable(path: Path, why: str) -> ConfigError:
-    return ConfigError(f"{str(path)!r} cannot be read: {why}", advice="mend or remove the file")
+    return ConfigError(f"{str(path)!r} cannot be read: {why}", advice="correct or remove the file")
 
 
-def _env_mistake(source: str, line: int, what: str, advice: str = "mend that line") -> ConfigError:
+def _env_mistake(source: str, line: int, what: str, advice: str = "correct that line") -> ConfigError:
     return ConfigError(f"line {line} of {source!r} {what}", advice=advice)

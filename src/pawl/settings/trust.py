@@ -240,7 +240,7 @@ def hooks_of(text: str, name: str) -> Table:
     try:
         found = read_json(text)
     except Unreadable as error:
-        raise ConfigError(f"{name!r} is not JSON: {error}", advice="mend that line") from error
+        raise ConfigError(f"{name!r} is not JSON: {error}", advice="correct that line") from error
     body = _table(found, name)
     return _table(body.get("hooks", {}), f"{name}: hooks")
 
@@ -258,7 +258,7 @@ def _toml(text: str, name: str) -> Table:
     try:
         return read_toml(text)
     except Unreadable as error:
-        raise ConfigError(f"{name!r} is not TOML: {error}", advice="mend that line") from error
+        raise ConfigError(f"{name!r} is not TOML: {error}", advice="correct that line") from error
 
 
 def _table(value: object, name: str) -> Table:

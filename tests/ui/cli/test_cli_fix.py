@@ -130,7 +130,7 @@ def test_a_file_that_cannot_be_loaded_is_named_with_the_error_and_its_place(proj
     said = untouched(project({**SETTINGS, "app.py": source, "test_app.py": tests}))
     assert said.code == 1
     assert "cannot be loaded: RuntimeError: no licence at app.py:5; nothing was changed" in said.lines[-2]
-    assert said.lines[-1] == "mend that line and run this again"
+    assert said.lines[-1] == "correct that line and run this again"
 
 
 def test_a_broken_test_is_left_to_its_author(project: Project):
@@ -303,7 +303,7 @@ def test_only_the_tests_that_are_named_are_mended(project: Project):
     assert (pawl.workspace / "app.py").read_text() == TWO["app.py"].replace("+ 2", "+ 1")
     assert said.lines[-1] == "1 other test fails, not asked for"
     assert "tests ✓ 1 (1 fails as before)" in said.out
-    assert pawl("fix", "tests/unit").out == "nothing to mend: 1 other test fails, not asked for\n"
+    assert pawl("fix", "tests/unit").out == "nothing to fix: 1 other test fails, not asked for\n"
 
 
 @pytest.mark.whole
@@ -434,7 +434,7 @@ def test_a_named_test_that_the_suite_did_not_come_to_is_not_said_to_be_sound(pro
         assert (said.code, f"{target!r} was not run" in said.err) == (1, True), said
         assert f"pawl fix {target} --test 'pytest {target}'" in said.err
     said = pawl("fix", "test_c.py")
-    assert (said.code, "nothing to mend: 1 other test fails, not asked for" in said.out) == (0, True), said
+    assert (said.code, "nothing to fix: 1 other test fails, not asked for" in said.out) == (0, True), said
     said = pawl("fix", "test_b.py", "--test", "pytest test_b.py")
     assert "✗ test_b.py::test_b" in said.out, said
 

@@ -70,14 +70,14 @@ def test_words_said_while_a_run_works_are_taken_at_its_next_step_and_queued_ones
     with place.open("--model", place.model(WORKS), "--approve", "never", columns=100) as seen:
         begin(seen)
         seen.type("y\r")
-        seen.expect("nothing is asked yet; answer when the question comes")
+        seen.expect("no question is open yet; answer when one comes")
         seen.type("in blue, please\r")
         seen.expect("taken at the next step")
         seen.type("what can you do?\t")
         seen.expect("queued; 1 to follow")
         seen.type("half a sentence")
         (place.workspace / "flag").write_text("go\n")
-        seen.expect("your words were taken")
+        seen.expect("your message was taken")
         seen.expect("It is blue.")
         seen.expect("Pawl changes code on a bench")
         # What was being typed is still there.
@@ -191,7 +191,7 @@ def test_a_conversation_is_gone_on_with_and_forked(place: Place):
         seen.type("/new\r/resume\r")
         seen.expect("which? [number or id, Enter: none]")
         seen.type(f"{first}\r")
-        seen.expect(f"conversation {first} goes on")
+        seen.expect(f"conversation {first} continues")
         seen.type("\x04")
         assert seen.finish() == 0
     said = place.piped("/status", words=("-r", first, "--model", model))

@@ -69,7 +69,7 @@ def test_each_command_does_what_it_says(place: Place):
     assert "'talk.md' cannot be written: File exists" in said
     assert "tokens" in said.partition("› /compact\n")[2].partition("›")[0]
     assert "sent again of this conversation: " in said
-    assert "goes on as c" in said
+    assert "continues as c" in said
     assert "nobody" in said.partition("› /model nobody/nothing\n")[2].partition("›")[0]
     assert "remembered as 1" in said and "tests run with make" in said
     assert "nothing is queued" in said

@@ -194,7 +194,7 @@ def _verdict(verdict: CheckResult, most: int) -> Iterator[str]:
     for finding in verdict.findings[:most]:
         yield _finding(finding)
     if len(verdict.findings) > most:
-        yield f"  [{len(verdict.findings) - most} more findings; mend these first]"
+        yield f"  [{len(verdict.findings) - most} more findings; fix these first]"
     if verdict.old:
         yield f"  [{len(verdict.old)} older findings left out]"
 

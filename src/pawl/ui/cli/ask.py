@@ -99,7 +99,7 @@ def _tell(report: Report, call: Call) -> None:
     call.aside.hint(
         f"{report.model} · {counted(report.requests, 'request')} · {about}{report.input_tokens:,} tokens in{cached}, "
         f"{report.output_tokens:,} out · {money(report.cost)}"
-        f"{'' if report.ended == 'empty' else ' · go on with: pawl ask -c'}"
+        f"{'' if report.ended == 'empty' else ' · continue with: pawl ask -c'}"
     )
 
 

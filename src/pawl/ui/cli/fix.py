@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def words(parser: ArgumentParser) -> None:
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help="sources to edit, or tests to mend (default: all)")
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help="sources to edit, or tests to fix (default: all)")
     test_option(parser)
     parser.add_argument(
         "--seconds", type=float, metavar="N", help="time limit of the whole (default: fix_seconds, 60, for the search)"
@@ -41,7 +41,7 @@ def words(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--escalate",
         action=BooleanOptionalAction,
-        help="let models mend the rest, as pawl loop does, or not (default: the setting escalate)",
+        help="let models fix the rest, as pawl loop does, or not (default: the setting escalate)",
     )
     parser.add_argument("--model", metavar="NAME", help="the model for the rest (default: the configured one)")
     parser.add_argument("--max-cost", metavar="USD", help="the most that it may cost (default: your budget, or 5)")
@@ -153,7 +153,7 @@ def _tell(shop: Project, report: FixReport, call: Call) -> None:
     out = call.out
     if report.outcome is FixOutcome.NOTHING_FAILS:
         fails = f"nothing fails: {counts_text(report.before)}"
-        out.say(f"nothing to mend: {report.reason}" if report.reason else fails)
+        out.say(f"nothing to fix: {report.reason}" if report.reason else fails)
         _tell_notes(report, out)
         return
     _tell_tests(out, "before", report.before, report.failing_before)

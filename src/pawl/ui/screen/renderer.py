@@ -53,7 +53,7 @@ _AT_WORK = {
     RoleName.CHAOS: "chaos looks for inputs that break it",
     RoleName.PLANNER: "the planner plans",
     RoleName.WORKER: "a worker works",
-    RoleName.FIXER: "the fixer mends",
+    RoleName.FIXER: "the fixer repairs it",
 }
 """Roles of a ladder that answer by their contract, and what a person is told instead."""
 _NODES = {
@@ -323,7 +323,7 @@ class EventRenderer:
         """Tell repairs; where no live line shows them, milestones too, each once in a row."""
         if isinstance(event, Mended):
             left = f"{event.failing} still fail" if event.failing else "nothing fails any more"
-            return (f"mended {event.repair.path}:{event.repair.line}  {in_words(event.repair.what)}  ({left})",)
+            return (f"fixed {event.repair.path}:{event.repair.line}  {in_words(event.repair.what)}  ({left})",)
         if isinstance(event, ClockStarted):
             told = f"{event.failing} failing" if event.failing else ""
         else:
@@ -478,7 +478,7 @@ def _said_lines(event: Event) -> tuple[str, ...]:
         case HookSaid(event=hook, text=text):
             return (f"! {hook} hook: {brief(text, 160)}",)
         case Steered():
-            return ("· your words were taken",)
+            return ("· your message was taken",)
     return ()
 
 

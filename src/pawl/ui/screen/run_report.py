@@ -229,4 +229,4 @@ def _verdict(verdict: tuple[str, str, str]) -> str:
 
 
 def counts_text(counts: TestCounts | None) -> str:
-    return "no count" if counts is None else str(counts)
+    return "not counted" if counts is None else str(counts)

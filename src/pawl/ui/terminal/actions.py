@@ -235,7 +235,7 @@ class Actions:
             self._out.hint(f"  … {len(spoken) - 2 * MOST_TOLD} earlier messages: /export writes them all")
         for one in spoken[-2 * MOST_TOLD :]:
             self._retell(one)
-        self._out.hint(f"  conversation {conversation} goes on")
+        self._out.hint(f"  conversation {conversation} continues")
 
     def _retell(self, said: TranscriptLine) -> None:
         if said.message.speaker is Speaker.USER:
@@ -252,7 +252,7 @@ class Actions:
 
     def fork(self, words: str) -> None:
         self._wishes.conversation = self._sitting.session.fork(self._conversation("fork"))
-        self._say(f"goes on as {self._wishes.conversation}; the first one stays as it is")
+        self._say(f"continues as {self._wishes.conversation}; the first one stays as it is")
 
     def rewind(self, words: str) -> None:
         """Back to before one of the requests: their entries are undone, and a copy of the conversation ends there."""

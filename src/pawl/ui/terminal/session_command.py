@@ -154,7 +154,7 @@ def _take_up(sitting: TerminalSession) -> None:
         elif options.go_on:
             known = sitting.session.conversations(limit=1)
             if not known:
-                raise UnknownEntry("there is no conversation to go on with", advice="say what is to be done")
+                raise UnknownEntry("there is no conversation to continue", advice="say what is to be done")
             actions.take_up(known[0].id)
         if options.fork_session and sitting.wishes.conversation:
             actions.fork("")

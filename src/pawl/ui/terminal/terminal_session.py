@@ -206,7 +206,7 @@ class TerminalSession:
             if steers and not early:
                 self.session.steer(text)
         if early:
-            self.face.out.hint("  nothing is asked yet; answer when the question comes")
+            self.face.out.hint("  no question is open yet; answer when one comes")
         elif steers:
             self.face.out.hint("  taken at the next step")
         else:
