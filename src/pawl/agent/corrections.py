@@ -5,17 +5,15 @@ from __future__ import annotations
 import functools
 import json
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from importlib import resources
 from types import MappingProxyType
-from typing import Any
 
 from pawl.agent.reasoning import ProblemSeverity, Reasoned, ReasoningProblem, decoded, json_object, parse, parse_bullets
 from pawl.core.dialogue import ModelResponse, StopReason
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import DeliveryState, PolicyDecision, ReasoningFormat, Stage
+from pawl.core.typed import data_table
 from pawl.settings.permission_rules import ToolKind, allowances
 
 TAIL_SENTENCES = 2
@@ -71,7 +69,7 @@ def sentences(text: str) -> list[str]:
 
 def examples() -> Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]:
     """For each fault, texts that have it and texts that do not."""
-    file = _file()
+    file = data_table("pawl.agent", "phrases.toml")
     return {name: (tuple(file[name]["faults"]), tuple(file[name]["innocent"])) for name in file if name != "words"}
 
 
@@ -79,14 +77,10 @@ def _said(phrases: Phrases, sentence: str) -> bool:
     return phrases.patterns.search(sentence) is not None and phrases.exceptions.search(sentence) is None
 
 
-def _file() -> dict[str, Any]:
-    return tomllib.loads((resources.files("pawl.agent") / "phrases.toml").read_text("utf-8"))
-
-
 @functools.cache
 def _phrases() -> Mapping[str, Phrases]:
-    file = _file()
-    thing = file.pop("words")["thing"]
+    file = data_table("pawl.agent", "phrases.toml")
+    thing = file["words"]["thing"]
     return {
         name: Phrases(
             patterns=_any(row["patterns"], thing),
@@ -95,6 +89,7 @@ def _phrases() -> Mapping[str, Phrases]:
             verbs={ToolKind(kind): _verb(stems) for kind, stems in row.get("verbs", {}).items()},
         )
         for name, row in file.items()
+        if name != "words"
     }
 
 
@@ -147,7 +142,7 @@ class AnswerFault:
 @functools.cache
 def corrections() -> Mapping[str, Correction]:
     """By name, in the order in which they are looked for."""
-    file = tomllib.loads((resources.files("pawl.agent") / "corrections.toml").read_text("utf-8"))
+    file = data_table("pawl.agent", "corrections.toml")
     return MappingProxyType(
         {
             name: Correction(

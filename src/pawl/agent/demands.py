@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
-from importlib import resources
 from typing import Any
 
 from pawl.agent.intents import own_words, phrase_file, tests_may_change
 from pawl.checks.verdict import Requirements
 from pawl.core.lazy_dataclass import dataclass
+from pawl.core.typed import data_table
 
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|[。！？；]|\n\s*\n|\n(?=\s*(?:[-*•#]|\d+[.)]))")
 _CLAUSE = ",，、;："
@@ -140,9 +139,8 @@ def _without_left_out(text: str) -> tuple[tuple[str, ...], str]:
     return tuple(found), text
 
 
-@functools.cache
 def _file() -> Mapping[str, Any]:
-    return tomllib.loads((resources.files("pawl.agent") / "demands.toml").read_text("utf-8"))
+    return data_table("pawl.agent", "demands.toml")
 
 
 @functools.cache

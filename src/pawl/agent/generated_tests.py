@@ -18,7 +18,6 @@ import doctest
 import functools
 import json
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import resources
@@ -51,7 +50,7 @@ from pawl.core.events import EscalationWarned
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import RoleName, Stage
 from pawl.core.tiers import AttemptEnd
-from pawl.core.typed import Unreadable, read_json, read_python
+from pawl.core.typed import Unreadable, data_table, read_json, read_python
 from pawl.workspace.bench_files import Files
 from pawl.workspace.benches import open_bench
 from pawl.workspace.project import Project
@@ -76,7 +75,6 @@ class TestNaming:
 
 @functools.cache
 def namings() -> Mapping[str, TestNaming]:
-    text = (resources.files("pawl.agent") / "test_files.toml").read_text("utf-8")
     return MappingProxyType(
         {
             ending: TestNaming(
@@ -86,7 +84,7 @@ def namings() -> Mapping[str, TestNaming]:
                 command=tuple(row["command"]),
                 asserts=tuple(re.compile(one, re.MULTILINE) for one in row["asserts"]),
             )
-            for ending, row in tomllib.loads(text).items()
+            for ending, row in data_table("pawl.agent", "test_files.toml").items()
         }
     )
 
@@ -157,7 +155,7 @@ def from_examples(target: str, source: str) -> str:
 
 @functools.cache
 def _behaviour() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    table = tomllib.loads((resources.files("pawl.agent") / "behaviour.toml").read_text("utf-8"))
+    table = data_table("pawl.agent", "behaviour.toml")
     joined = ("|".join(f"(?:{one})" for one in table[name]) for name in ("patterns", "others"))
     keeps, others = (re.compile(one, re.IGNORECASE) for one in joined)
     return keeps, others

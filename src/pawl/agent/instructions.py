@@ -5,22 +5,20 @@ It is text for a model and nothing else: whatever it says, it configures and exe
 
 from __future__ import annotations
 
-import functools
 import json
 import posixpath
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
-from importlib import resources
 from typing import Any
 
 from pawl.core.change import Change, ChangeSet, EntryKind, Node
 from pawl.core.display import Flag, safe_text
 from pawl.core.errors import ConfigError, PawlError, UsageError
 from pawl.core.lazy_dataclass import dataclass
+from pawl.core.typed import data_table
 from pawl.settings import files as bounded
 from pawl.settings.config import Config
 from pawl.workspace.bench_files import Files
@@ -84,9 +82,8 @@ def gather(files: Files, paths: Sequence[str] = (), *, own: str = "") -> Instruc
     return Instructions(tuple(_made_visible(part, notices) for part in kept), tuple(notices))
 
 
-@functools.cache
 def _table(name: str) -> Mapping[str, Any]:
-    return tomllib.loads((resources.files("pawl.agent") / f"{name}.toml").read_text("utf-8"))
+    return data_table("pawl.agent", f"{name}.toml")
 
 
 def _folders(paths: Sequence[str]) -> list[str]:

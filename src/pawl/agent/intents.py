@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import functools
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib import resources
 from typing import Any
 
 from pawl.core.errors import ConfigError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Intent, Task
-from pawl.core.typed import Unreadable, read_toml
+from pawl.core.typed import Unreadable, data_table, read_toml
 
 FIELDS = ("task", "scope", "requirements", "constraints", "verification")
 
@@ -275,10 +273,9 @@ def _command(kind: str, named: str) -> str:
     return f"{program} {named}"
 
 
-@functools.cache
 def phrase_file() -> Mapping[str, Any]:
     """The contents of `intents.toml`."""
-    return tomllib.loads((resources.files("pawl.agent") / "intents.toml").read_text("utf-8"))
+    return data_table("pawl.agent", "intents.toml")
 
 
 @dataclass(frozen=True, slots=True)

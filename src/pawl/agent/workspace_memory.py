@@ -11,11 +11,9 @@ import functools
 import os
 import re
 import shlex
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
-from importlib import resources
 from pathlib import Path
 
 from pawl.agent.answers import are_similar
@@ -29,7 +27,7 @@ from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import MARK, redacted
 from pawl.core.run import DeliveryState
 from pawl.core.text import CHARACTERS_PER_TOKEN, Text, one_line
-from pawl.core.typed import plain, typed
+from pawl.core.typed import data_table, plain, typed
 from pawl.settings.guardrails import Guardrails
 from pawl.settings.trust import is_trusted
 from pawl.store.memories import LONGEST_MEMORY, Memory, MemorySource, MemoryTier, NewMemory
@@ -455,7 +453,7 @@ def _learn(shop: Project, record: RunRecord) -> None:
 
 @functools.cache
 def _standing() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    table = tomllib.loads((resources.files("pawl.agent") / "decisions.toml").read_text("utf-8"))
+    table = data_table("pawl.agent", "decisions.toml")
     joined = ("|".join(f"(?:{one})" for one in table[name]) for name in ("patterns", "exceptions"))
     wanted, others = (re.compile(one, re.IGNORECASE) for one in joined)
     return wanted, others

@@ -5,10 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from importlib import resources
 from typing import Any
 
 from pawl.checks.output import Origin, cleaned, printed
@@ -29,7 +27,7 @@ from pawl.core.diagnostic import UNFINISHED, CheckResult, Diagnostic, Severity
 from pawl.core.errors import ConfigError
 from pawl.core.execution import Completed, Ending
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.typed import read_json, written
+from pawl.core.typed import data_table, read_json, written
 
 EVERYTHING = "*"
 _GROUPS = frozenset({"path", "line", "column", "severity", "code", "message"})
@@ -118,8 +116,7 @@ class CommandCheck:
 
 @functools.cache
 def built_in() -> tuple[CommandCheck, ...]:
-    text = (resources.files("pawl.checks") / "rungs.toml").read_text(encoding="utf-8")
-    return load(tomllib.loads(text), "rungs.toml")
+    return load(data_table("pawl.checks", "rungs.toml"), "rungs.toml")
 
 
 def load(data: Mapping[str, Any], source: str) -> tuple[CommandCheck, ...]:

@@ -7,10 +7,8 @@ import functools
 import json
 import posixpath
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import field
-from importlib import resources
 from typing import Any
 
 from pawl.checks.command_step import CheckSigns
@@ -23,7 +21,7 @@ from pawl.core.diagnostic import NOT_SERVING, CheckResult, Diagnostic
 from pawl.core.errors import ConfigError, SandboxUnavailable
 from pawl.core.execution import Execution, Limits, Network
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.typed import Unreadable, read_json, written
+from pawl.core.typed import Unreadable, data_table, read_json, written
 
 COMMON_BUSY = (
     "EADDRINUSE",
@@ -86,8 +84,7 @@ def load(data: Mapping[str, Any], source: str) -> tuple[DevServer, ...]:
 
 @functools.cache
 def built_in() -> tuple[DevServer, ...]:
-    text = (resources.files("pawl.checks") / "dev_servers.toml").read_text(encoding="utf-8")
-    return load(tomllib.loads(text), "dev_servers.toml")
+    return load(data_table("pawl.checks", "dev_servers.toml"), "dev_servers.toml")
 
 
 def found_in(subject: Subject, own: tuple[DevServer, ...] = ()) -> Serving | None:

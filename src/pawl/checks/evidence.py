@@ -5,9 +5,7 @@ from __future__ import annotations
 import configparser
 import functools
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import resources
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -16,7 +14,7 @@ from pawl.checks.test_strength import changed_checks, changed_examples, is_made_
 from pawl.code.languages import is_test
 from pawl.core.change import BlobReader, Change, ChangeSet, Node, is_directory
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.typed import Unreadable, read_json, read_toml
+from pawl.core.typed import Unreadable, data_table, read_json, read_toml
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +28,7 @@ class _Table:
 
 @functools.cache
 def _table() -> _Table:
-    return _Table(**tomllib.loads((resources.files("pawl.checks") / "evidence.toml").read_text(encoding="utf-8")))
+    return _Table(**data_table("pawl.checks", "evidence.toml"))
 
 
 def is_text_only(changes: ChangeSet) -> bool:

@@ -6,7 +6,6 @@ import functools
 import json
 import posixpath
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
 from typing import Any
@@ -19,7 +18,7 @@ from pawl.core.diagnostic import CheckResult, Diagnostic, Severity
 from pawl.core.errors import PawlError, TooLarge
 from pawl.core.execution import Completed
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.typed import Unreadable, read_json, read_python, read_toml, written
+from pawl.core.typed import Unreadable, data_table, read_json, read_python, read_toml, written
 
 ENDINGS = (".js", ".mjs", ".cjs")
 _NOT_OURS = frozenset({"node_modules", "dist", "build", "vendor", ".next", "coverage"})
@@ -260,7 +259,7 @@ class TypeChecker:
 
 @functools.cache
 def checkers() -> tuple[TypeChecker, ...]:
-    data = tomllib.loads((resources.files("pawl.checks") / "checkers.toml").read_text(encoding="utf-8"))
+    data = data_table("pawl.checks", "checkers.toml")
     return tuple(written(TypeChecker, entry) for entry in data["checker"])
 
 

@@ -8,15 +8,13 @@ import fnmatch
 import functools
 import posixpath
 import re
-import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from importlib import resources
 from typing import Any, Protocol
 
 from pawl.core.errors import PawlError
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.typed import Unreadable, read_json, read_python, read_toml, written
+from pawl.core.typed import Unreadable, data_table, read_json, read_python, read_toml, written
 
 _NAME = re.compile(r"^\s*['\"]?([A-Za-z0-9@][\w./@-]*)")
 _GEM = re.compile(r"^[ \t]*gem\s+['\"]([\w-]+)['\"]", re.MULTILINE)
@@ -302,10 +300,9 @@ def _package_places(files: Folder, manifest: str, every: Collection[str]) -> Ite
             yield beside
 
 
-@functools.cache
-def installer_data() -> dict[str, Any]:
+def installer_data() -> Mapping[str, Any]:
     """The table of installers, as it is written."""
-    return tomllib.loads((resources.files("pawl.checks") / "installers.toml").read_text(encoding="utf-8"))
+    return data_table("pawl.checks", "installers.toml")
 
 
 @functools.cache

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from importlib import resources
@@ -12,7 +11,7 @@ from typing import Annotated
 
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestOutcome
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.typed import Above, written
+from pawl.core.typed import Above, data_table, written
 
 NOT_SERVED = 97
 """The exit code of a command whose service did not become ready."""
@@ -52,7 +51,7 @@ def served(services: Sequence[TestService], argv: Sequence[str]) -> tuple[str, .
 
 @functools.cache
 def _needed() -> tuple[_NeededService, ...]:
-    data = tomllib.loads((resources.files("pawl.checks") / "services.toml").read_text(encoding="utf-8"))
+    data = data_table("pawl.checks", "services.toml")
     return tuple(written(_NeededService, entry) for entry in data["service"])
 
 

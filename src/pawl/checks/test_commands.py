@@ -10,10 +10,8 @@ import functools
 import itertools
 import posixpath
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import field
-from importlib import resources
 
 from pawl.checks.catalog import first_named
 from pawl.checks.known_commands import TestCommand, known_commands
@@ -21,7 +19,7 @@ from pawl.checks.project_facts import Folder, text
 from pawl.checks.task_files import just_recipes, leads_to, make_targets, tasks, words_of
 from pawl.core.errors import NotFound, PawlError
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.typed import written
+from pawl.core.typed import data_table, written
 from pawl.settings.files import Tree
 from pawl.workspace.project import Project
 
@@ -63,8 +61,7 @@ class _Table:
 
 @functools.cache
 def _table() -> _Table:
-    file = resources.files("pawl.checks") / "test_commands.toml"
-    return written(_Table, tomllib.loads(file.read_text(encoding="utf-8")))
+    return written(_Table, data_table("pawl.checks", "test_commands.toml"))
 
 
 @dataclass(frozen=True, slots=True)

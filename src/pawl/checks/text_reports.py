@@ -5,17 +5,15 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from importlib import resources
 
 from pawl.checks.output import ANYWHERE, CUT, Origin, cleaned, node_frames, shortened
 from pawl.checks.report import TestReport, failure, report, unindented
 from pawl.core.diagnostic import Diagnostic, Location, TestCounts, TestOutcome, TestRun
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.typed import written
+from pawl.core.typed import data_table, written
 
 _AMOUNT = re.compile(r"(?<!\d)(\d+) (passed|failed|skipped|todo|pending)")
 _FIELDS = {"passed": "passed", "failed": "failed", "skipped": "skipped", "todo": "skipped", "pending": "skipped"}
@@ -58,7 +56,7 @@ class ReportStyle:
 
 @functools.cache
 def styles() -> Mapping[str, ReportStyle]:
-    data = tomllib.loads((resources.files("pawl.checks") / "text_reports.toml").read_text(encoding="utf-8"))
+    data = data_table("pawl.checks", "text_reports.toml")
     return {name: written(ReportStyle, entry) for name, entry in data.items()}
 
 

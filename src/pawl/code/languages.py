@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from importlib import resources
 from typing import Any
 
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.typed import written
+from pawl.core.typed import data_table, written
 
 _HEAD = 4096
 
@@ -50,12 +49,7 @@ class Language:
 @functools.cache
 def languages() -> Mapping[str, Language]:
     """Every language by its name."""
-    return {entry["name"]: written(Language, entry) for entry in _data()["language"]}
-
-
-@functools.cache
-def _data() -> Mapping[str, Any]:
-    return tomllib.loads((resources.files("pawl.code") / "languages.toml").read_text("utf-8"))
+    return {entry["name"]: written(Language, entry) for entry in data_table("pawl.code", "languages.toml")["language"]}
 
 
 def may_be_source(path: str) -> bool:
@@ -180,7 +174,7 @@ def is_test(path: str) -> bool:
 @functools.cache
 def pattern_of_tests(ending: str) -> re.Pattern[str]:
     """Matches the paths of test files with that ending, by the habits of runners and languages."""
-    habits = _data()["tests"]
+    habits = data_table("pawl.code", "languages.toml")["tests"]
     own: Mapping[str, Any] = next((one for one in habits["names"] if ending in one["endings"]), {})
     folders = _either([*habits["folders"], *own.get("folders", ())])
     names, top_names = (_either(own.get(key, ())) for key in ("names", "top_names"))

@@ -9,13 +9,12 @@ from __future__ import annotations
 import functools
 import re
 import string
-import tomllib
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from importlib import resources
 
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted
+from pawl.core.typed import data_table
 
 WORD = re.compile(r"[^\W\d]\w*")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|\d+")
@@ -30,7 +29,7 @@ _BREAKS = bytes(sign if chr(sign) in f"{string.ascii_letters}{string.digits}_" e
 NUMBER = "\0"
 """Stands for a word that is only digits, and is no word; no text has it."""
 
-_TABLE = tomllib.loads((resources.files("pawl.code") / "words.toml").read_text("utf-8"))
+_TABLE = data_table("pawl.code", "words.toml")
 COMMON = frozenset(_TABLE["common"].split())
 STOP = frozenset(_TABLE["stop"].split())
 
@@ -133,7 +132,7 @@ _LONGEST_STATEMENT = 200
 @functools.cache
 def _sought() -> Mapping[str, re.Pattern[str]]:
     """Loaded when a query is first read: whoever only wants the words of code needs none of it."""
-    table = tomllib.loads((resources.files("pawl.code") / "query.toml").read_text("utf-8"))
+    table = data_table("pawl.code", "query.toml")
     return {name: re.compile("".join(text)) for name, text in table.items()}
 
 

@@ -7,11 +7,9 @@ from __future__ import annotations
 import functools
 import math
 import posixpath
-import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import field
-from importlib import resources
 
 from pawl.code.code_model import Definition, DefinitionKind, Hit, Query, Suspicion
 from pawl.code.index_reader import IndexReader, PieceLines, Scores
@@ -29,7 +27,7 @@ from pawl.code.query_evidence import (
     weights,
 )
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.typed import written
+from pawl.core.typed import data_table, written
 
 _MOST_SEEDS = 20
 _MOST_PIECES = 25
@@ -175,7 +173,7 @@ class RankingTable:
 
 @functools.cache
 def ranking() -> RankingTable:
-    return written(RankingTable, tomllib.loads((resources.files("pawl.code") / "ranking.toml").read_text("utf-8")))
+    return written(RankingTable, data_table("pawl.code", "ranking.toml"))
 
 
 _STEM_ZONES = ((Zone.CODE, 0.3), (Zone.PROSE, 0.6), (Zone.TITLE, 1.0))

@@ -9,11 +9,9 @@ import functools
 import math
 import posixpath
 import re
-import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
-from importlib import resources
 from itertools import islice
 
 from pawl.code.index_reader import IndexReader, Scores
@@ -22,6 +20,7 @@ from pawl.code.query import COMMON, WORD, tokens
 from pawl.code.ranker import folders
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.text import edits, split_lines
+from pawl.core.typed import data_table
 
 _SHORTEST = 4
 """Of a name that says something."""
@@ -145,7 +144,7 @@ class _ChangedNames:
 
 @functools.cache
 def _weights() -> Mapping[str, float]:
-    return dict(tomllib.loads((resources.files("pawl.code") / "reach.toml").read_text("utf-8"))["weights"])
+    return dict(data_table("pawl.code", "reach.toml")["weights"])
 
 
 def reached(changes: Sequence[ChangedLines], shelf: IndexReader) -> Reach:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
+from importlib import resources
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from pawl.core.errors import ConfigError
@@ -49,6 +50,12 @@ def read_toml(text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except (ValueError, RecursionError, MemoryError) as error:
         raise Unreadable(_why(error)) from error
+
+
+@functools.cache
+def data_table(package: str, name: str) -> Mapping[str, Any]:
+    """A table that comes with Pawl, as a file beside the code that it belongs to."""
+    return tomllib.loads((resources.files(package) / name).read_text("utf-8"))
 
 
 def read_python(source: str | bytes, *, mode: str = "exec", version: tuple[int, int] | None = None) -> Any:

@@ -10,10 +10,8 @@ import re
 import socket
 import ssl
 import time
-import tomllib
 import urllib.request
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
 import httpx2
@@ -22,7 +20,7 @@ from pawl.core import errors
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import MARK, redacted
 from pawl.core.text import one_line
-from pawl.core.typed import written
+from pawl.core.typed import data_table, written
 from pawl.models.calls import scrubbed
 from pawl.models.providers import LOOPBACK, Endpoint
 
@@ -70,7 +68,7 @@ class Faults:
 
 @functools.cache
 def faults() -> Faults:
-    return written(Faults, tomllib.loads(Path(__file__).with_name("faults.toml").read_text("utf-8")))
+    return written(Faults, data_table("pawl.models", "faults.toml"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,9 @@ from __future__ import annotations
 import fnmatch
 import functools
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import field, replace
 from enum import StrEnum
-from importlib import resources
 from types import MappingProxyType
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -20,7 +18,7 @@ from urllib.parse import urlsplit
 from pawl.core.dialogue import StopReason
 from pawl.core.errors import ConfigError, NotAuthorized, UnknownModel
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.typed import AtLeast, names_of, nearest, raise_mistakes, read_settings, read_table, written
+from pawl.core.typed import AtLeast, data_table, names_of, nearest, raise_mistakes, read_settings, read_table, written
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -86,7 +84,7 @@ class WireFormat:
 
 @functools.cache
 def wire_formats() -> Mapping[str, WireFormat]:
-    tables = tomllib.loads((resources.files("pawl.models") / "wires.toml").read_text("utf-8"))
+    tables = data_table("pawl.models", "wires.toml")
     return {name: written(WireFormat, table) for name, table in tables.items()}
 
 
@@ -249,16 +247,12 @@ class Provider:
 @functools.cache
 def builtin() -> Mapping[str, Provider]:
     """The providers that come with Pawl."""
-    return _merged({}, _data("providers.toml"))
+    return _merged({}, data_table("pawl.models", "providers.toml"))
 
 
 def merged(tables: Mapping[str, object]) -> Mapping[str, Provider]:
     """The built-in providers with the user's [providers.NAME] tables laid over them; every mistake at once."""
     return _merged(builtin(), tables) if tables else builtin()
-
-
-def _data(name: str) -> Mapping[str, object]:
-    return tomllib.loads((resources.files("pawl.models") / name).read_text("utf-8"))
 
 
 def _merged(known: Mapping[str, Provider], tables: Mapping[str, object]) -> Mapping[str, Provider]:
@@ -449,7 +443,7 @@ def rules(tables: Mapping[str, object]) -> Rules:
 
 @functools.cache
 def _builtin_rules() -> Rules:
-    return rules(_data("capabilities.toml"))
+    return rules(data_table("pawl.models", "capabilities.toml"))
 
 
 def endpoint_for(

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 import json
-import tomllib
-from collections.abc import Iterable, Iterator
-from importlib import resources
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pawl.core.typed import data_table
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-@functools.cache
-def tables() -> dict[str, dict[str, Any]]:
+def tables() -> Mapping[str, dict[str, Any]]:
     """Tables of things that are easily exchanged, and the kinds of nodes."""
-    return tomllib.loads((resources.files("pawl.repair") / "recoveries" / "swaps.toml").read_text(encoding="utf-8"))
+    return data_table("pawl.repair", "recoveries/swaps.toml")
 
 
 def kinds(name: str) -> frozenset[str]:

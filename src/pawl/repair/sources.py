@@ -10,9 +10,7 @@ import functools
 import io
 import re
 import tokenize
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib import resources
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
@@ -21,15 +19,14 @@ from pawl.code.languages import is_test
 from pawl.core.diagnostic import Diagnostic
 from pawl.core.errors import UsageError
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.typed import Unreadable, read_python
+from pawl.core.typed import Unreadable, data_table, read_python
 
 N = TypeVar("N", bound=ast.stmt)
 
 
-@functools.cache
 def table(name: str) -> Mapping[str, Any]:
     """A table that comes with the recoveries."""
-    return tomllib.loads((resources.files("pawl.repair") / "recoveries" / f"{name}.toml").read_text(encoding="utf-8"))
+    return data_table("pawl.repair", f"recoveries/{name}.toml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,16 +9,15 @@ import select
 import shutil
 import struct
 import time
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from enum import Enum
-from pathlib import Path
 from types import MappingProxyType
 
 from pawl.core.errors import OverlayUnavailable, PawlError, SandboxUnavailable
 from pawl.core.execution import Confinement, CopyView, Execution, Network, OverlayView, View
 from pawl.core.lazy_dataclass import dataclass
+from pawl.core.typed import data_table
 from pawl.sandbox.process import (
     ALLOW_NAMESPACES,
     INSTALL_BUBBLEWRAP,
@@ -94,7 +93,7 @@ _MACHINES = MappingProxyType(
     }
 )
 
-_CALLS = tomllib.loads(Path(__file__).with_name("refused_calls.toml").read_text(encoding="utf-8"))
+_CALLS = data_table("pawl.sandbox", "refused_calls.toml")
 _REFUSED: Mapping[str, tuple[int, int | None]] = {name: (at[0], *at[1:], None)[:2] for name, at in _CALLS.items()}
 _CLONE3 = 435
 _X32 = 0x40000000

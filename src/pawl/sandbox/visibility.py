@@ -11,10 +11,8 @@ import functools
 import glob
 import os
 import stat
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
-from pathlib import Path
 from types import MappingProxyType
 
 from pawl.core.errors import (
@@ -28,6 +26,7 @@ from pawl.core.errors import (
 )
 from pawl.core.execution import Execution, Network, OverlayView, View
 from pawl.core.lazy_dataclass import dataclass
+from pawl.core.typed import data_table
 from pawl.settings import files as bounded
 
 SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -73,8 +72,7 @@ def is_below(path: str, folder: str) -> bool:
 
 @functools.cache
 def _table() -> Mapping[str, tuple[str, ...]]:
-    text = Path(__file__).with_name("toolchains.toml").read_text(encoding="utf-8")
-    return {name: tuple(values) for name, values in tomllib.loads(text).items()}
+    return {name: tuple(values) for name, values in data_table("pawl.sandbox", "toolchains.toml").items()}
 
 
 @functools.cache

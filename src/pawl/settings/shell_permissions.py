@@ -9,15 +9,13 @@ from __future__ import annotations
 import functools
 import posixpath
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from importlib import resources
 
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.text import shortened
-from pawl.core.typed import written
+from pawl.core.typed import data_table, written
 from pawl.settings.guardrails import Decision, Permission, strictest
 from pawl.settings.permission_rules import COMMAND_TOOL, MCP, PathBase, Rule, aliases, command_text
 from pawl.settings.shell import Doubt, Redirection, Script, ShellCommand, Word, plain_words, read_shell
@@ -82,7 +80,7 @@ class ShellPrograms:
 @functools.cache
 def programs() -> ShellPrograms:
     """The table that comes with Pawl."""
-    return written(ShellPrograms, tomllib.loads((resources.files("pawl.settings") / "shell_programs.toml").read_text()))
+    return written(ShellPrograms, data_table("pawl.settings", "shell_programs.toml"))
 
 
 def base_name(word: str) -> str:

@@ -14,13 +14,12 @@ import os
 import re
 import shutil
 import sys
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
 
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.typed import written
+from pawl.core.typed import data_table, written
 from pawl.sandbox.visibility import SYSTEM_FOLDERS, is_below
 from pawl.settings import files as bounded
 from pawl.settings.config import Config
@@ -50,8 +49,7 @@ class _Table:
 
 @functools.cache
 def _table() -> _Table:
-    text = Path(__file__).with_name("environments.toml").read_text(encoding="utf-8")
-    return written(_Table, tomllib.loads(text))
+    return written(_Table, data_table("pawl.workspace", "environments.toml"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

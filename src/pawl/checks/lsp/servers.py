@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import functools
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from importlib import resources
 from typing import Any
 
 from pawl.checks.project_facts import Folder, text
 from pawl.core.errors import ConfigError
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.typed import written
+from pawl.core.typed import data_table, written
 
 LIMIT_SECONDS = 10.0
 """The time limit of one question to a server."""
@@ -84,7 +82,7 @@ def _filled(value: Any, python: str) -> Any:
 
 @functools.cache
 def servers() -> tuple[Server, ...]:
-    data = tomllib.loads((resources.files("pawl.checks.lsp") / "servers.toml").read_text(encoding="utf-8"))
+    data = data_table("pawl.checks.lsp", "servers.toml")
     return tuple(written(Server, entry) for entry in data["server"])
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import difflib
 import re
-import tomllib
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib.resources import files
 
 from pawl.core.errors import UsageError
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.typed import written
+from pawl.core.typed import data_table, written
 
 IDLE, MODEL = "idle", "model"
 OWN = "yours"
@@ -42,7 +40,7 @@ class SessionCommand:
 
 @lru_cache(maxsize=1)
 def built_in() -> tuple[SessionCommand, ...]:
-    table = tomllib.loads(files(__package__).joinpath("commands.toml").read_text("utf-8"))
+    table = data_table("pawl.ui.terminal", "commands.toml")
     return tuple(written(SessionCommand, one) for one in table["command"])
 
 
