@@ -206,8 +206,8 @@ def hidden_middle(case: Case) -> None:
     """What is asked about is shown whole or counted, however much is put around it."""
     begin(case)
     for filler in ("\n" * 400, " " * 6000):
-        line = f"git reset --hard{filler}\n{MIDDLE}; true {filler} # harmless"
-        said = do(case, use("run_command", command=line))
+        line = f"echo x > {case.site.outside}/y{filler}\n{MIDDLE}; true {filler} # harmless"
+        said = do(case, use("run_command", command=line), words=("--approve", "each"))
         shown = said.out.splitlines()
         if said.code != 4 or not any(MIDDLE in line[:300] for line in shown[:60]) or len(shown) > 200:
             case.note(["do"], "the middle of the command that is asked about is far away")
