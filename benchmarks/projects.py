@@ -208,7 +208,8 @@ def _laid(fix: Fix, repository: Path, top: Path, *, with_tests: bool) -> Path:
         ("-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "tests"),
     )
     for words in (
-        ("clone", "-q", "--shared", "--no-checkout", str(repository), str(folder)),
+        # With objects of its own: those that a clone shares with another repository are not shown to git.
+        ("clone", "-q", "--local", "--no-checkout", str(repository), str(folder)),
         ("-C", str(folder), "checkout", "-q", fix.base),
         *(tests if with_tests else ()),
     ):

@@ -5,24 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
+from pawl.code.languages import is_test
 from pawl.code.librarian import everything, open_librarian
 from pawl.core.errors import PawlError
 from pawl.workspace.project import Project
 
 LARGE = 1000
 """Files of a workspace that is looked at as a whole."""
-MOST = 300
+MOST = 100
 
 
 def affected(shop: Project, paths: Iterable[str]) -> frozenset[str]:
-    """The nearest first, a bounded number."""
+    """The changed files and a bounded number of others, the nearest first, and code before tests, which are run."""
     found = dict.fromkeys(paths)
+    most = len(found) + MOST
     with suppress(PawlError), open_librarian(shop, shows=everything) as librarian:
         librarian.refresh()
         importers = librarian.graph().importers
         waiting = list(found)
-        while waiting and len(found) < MOST:
-            fresh = [path for path in sorted(importers.get(waiting.pop(0), ())) if path not in found]
+        while waiting and len(found) < most:
+            fresh = [path for path in importers.get(waiting.pop(0), ()) if path not in found]
+            fresh = sorted(fresh, key=lambda path: (is_test(path), path))[: most - len(found)]
             found |= dict.fromkeys(fresh)
             waiting += fresh
     return frozenset(found)

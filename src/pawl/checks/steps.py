@@ -224,14 +224,14 @@ class Tests:
         usual = Detection(framework=None, reason="") if subject.test_command else self._detected(subject, None)
         last = skipped(self.name, usual.reason)
         chosen = self._chosen(subject, usual.framework)
-        if chosen == ():
-            return skipped(self.name, NONE_CHOSEN)
+        if chosen == () and subject.chosen is not None:
+            return skipped(self.name, f"{NONE_CHOSEN}; {subject.chosen.rest}")
         for command in chosen or self._commands(subject, usual.framework):
             argv = command.with_python(subject.python)
             told = argv in (subject.test_command, self.command) or command.source
             detection = self._detected(subject, shlex.join(argv)) if told else usual
             last = self._ran(subject, argv, detection) or self._missing(subject, argv)
-            if chosen and subject.chosen is not None:
+            if chosen and subject.chosen is not None and last.standing is not Status.SKIPPED:
                 last = dataclasses.replace(last, part=subject.chosen.told(last))
             elif last.counts is not None and last.counts.total and not subject.test_command:
                 subject.believe(dataclasses.replace(command, tests=last.counts.total))

@@ -31,8 +31,11 @@ class TestChoice:
     def told(self, result: CheckResult) -> str:
         """How much of the suite ran, and how to run the rest."""
         ran = result.counts.total if result.counts is not None else 0
-        rest = f"whole suite not run (about {_time(self.seconds)}): pawl verify --full"
-        return f"{ran:,} of {max(ran, self.tests):,} tests, {self.why}; {rest}"
+        return f"{ran:,} of {max(ran, self.tests):,} tests, {self.why}; {self.rest}"
+
+    @property
+    def rest(self) -> str:
+        return f"whole suite not run (about {_time(self.seconds)}): pawl verify --full"
 
     def inside(self, folder: str) -> TestChoice:
         """The part of a project in that folder, by its own paths."""

@@ -64,7 +64,7 @@ class TestChooser:
         `first` are tests that are always among them, `words` those of the request, which may name some. Without a
         change these, and those that failed last, are all.
         """
-        if self._fits():
+        if self.fits():
             return None
         with suppress(PawlError), open_librarian(self.shop, shows=everything) as librarian:
             librarian.refresh()
@@ -73,7 +73,8 @@ class TestChooser:
             return self._chosen(reach, changes, total, (*first, *_named(reach, words))) if total > self.budget else None
         return None
 
-    def _fits(self) -> bool:
+    def fits(self) -> bool:
+        """Whether all tests fit the budget, as far as that is known or few files say so."""
         if self.record.seconds:
             return self.record.seconds <= self.budget
         return sum(is_test(stamp.path) for stamp in source_files(self.shop).stamps()) <= FEW_FILES

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import field, replace
 from enum import StrEnum
 from functools import partial
+from itertools import islice
 
 from pawl.checks.affected import LARGE, affected, outside
 from pawl.checks.cache import Baselines, Keeper, VerdictShelf, contents_of, surroundings
@@ -54,7 +55,7 @@ from pawl.core.diagnostic import CheckResult, Diagnostic, Status
 from pawl.core.errors import GitFailed, NotFound, PathRefused, SandboxUnavailable
 from pawl.core.lazy_dataclass import dataclass
 from pawl.workspace.bench import Bench
-from pawl.workspace.benches import brought_along, open_bench, uncommitted
+from pawl.workspace.benches import brought_along, last_commit, open_bench, uncommitted
 from pawl.workspace.environments import found_environment
 from pawl.workspace.git import CommandRunner
 from pawl.workspace.masks import hidden_note
@@ -63,6 +64,8 @@ from pawl.workspace.project import Project
 LAST_LINES = 40
 """Of the output of a command that the request names, when it fails."""
 _NEED_BUILD = (CheckKind.SERVER, CheckKind.TESTS)
+_OF_FILES = (CheckKind.SYNTAX, CheckKind.TYPES, CheckKind.LINT)
+"""Checks whose findings are each of one file."""
 
 
 class BaselinePolicy(StrEnum):
@@ -198,7 +201,7 @@ class Verifier:
         chosen = self.choosing(changes, failing(before.findings))
         if chosen.choice is not None and before.part != chosen.choice.told(before):
             before = chosen.choice.part_of(before) or chosen.tests(ground)
-        elif chosen.choice is None and (before.part or before.reason == NONE_CHOSEN):
+        elif chosen.choice is None and (before.part or before.reason.startswith(NONE_CHOSEN)):
             before = replace(self, full=True).tests(ground)
         checked = chosen._evidence(changes, before, ground)
         if not any(one.incomplete for one in checked.verdicts):
@@ -214,15 +217,17 @@ class Verifier:
 
     def of_uncommitted(self) -> Verifier:
         """The verifier of the workspace as it stands: uncommitted work is what is new, and decides about the tests."""
+        whole = self.full or self.test_command or CheckKind.TESTS not in self.kinds
+        chooser = TestChooser.of(self.shop)
         try:
-            patch, _ = uncommitted(self.shop)
+            lines = changed_in(uncommitted(self.shop)[0])
+            # Without any work the last commit is what there is to choose by.
+            known = None if whole or chooser.fits() else lines or changed_in(last_commit(self.shop))
         except (NotFound, PathRefused, GitFailed, SandboxUnavailable):
             return self
-        lines = changed_in(patch)
-        whole = self.full or self.test_command or CheckKind.TESTS not in self.kinds
-        # Without any work there is nothing to choose by.
-        choice = None if whole or not lines else TestChooser.of(self.shop).choice(lines)
-        return replace(self, present=tuple(one.path for one in lines), choice=choice)
+        return replace(
+            self, present=tuple(one.path for one in lines), choice=None if known is None else chooser.choice(known)
+        )
 
     def _evidence(self, changes: ChangeSet, before: CheckResult, ground: ChangeSet) -> Verification:
         report, blobs = self.verify(changes, (before,)), self.shop.store.blobs
@@ -280,8 +285,9 @@ class Verifier:
         return name != before.step and concerned
 
     def _mended(self, verdicts: Sequence[CheckResult], changes: ChangeSet) -> tuple[str, ...]:
-        """The checks beside the tests that pass with the change and fail without it, but for what silences them."""
-        names = [one.step for one in verdicts if one.standing is Status.PASS and not runs_tests(one.step)]
+        """The checks beside the tests that fail without the change and find nothing with it, also none old."""
+        clean = [one.step for one in verdicts if one.standing is Status.PASS and not one.old]
+        names = [name for name in clean if not runs_tests(name)]
         if silent := silencing(changes, self.shop.store.blobs):
             with self.bench(changes.without(silent)) as (bench, _):
                 prepared = _Prepared(steps_of(self.shop.config, bench.files))
@@ -431,6 +437,9 @@ class Verifier:
             with _Before(self, known, self._scope(bench.files, changed)) as before:
                 baseline = replace(before.baseline, again=self._second_look(changes))
                 return self._climbed(steps, bench, changes, baseline), True
+        if self.present == () and policy is BaselinePolicy.STORED and _is_large(bench.files):
+            old = "nothing is uncommitted, and what committed files have is old"
+            steps = tuple(replace(one, step=Absent(one.name, old)) if one.kind in _OF_FILES else one for one in steps)
         steps = with_absent(steps, verify_settings(self.shop.config).wishes, self.kinds)
         stored = self._baselines.load(self.shop.workspace) if policy is BaselinePolicy.STORED else ()
         baseline = replace(Baseline.of(stored), again=self._second_look(changes))
@@ -490,7 +499,7 @@ class Verifier:
 
     def _scope(self, files: Folder, changed: Sequence[str]) -> tuple[str, ...]:
         """The files in which types, lint and syntax are checked: of a large workspace those that the change affects."""
-        if not changed or sum(1 for _ in files.walk()) <= LARGE:
+        if not changed or not _is_large(files):
             return ()
         return tuple(sorted(affected(self.shop, changed)))
 
@@ -524,6 +533,10 @@ class Verifier:
             verdict = CheckResult(step=command, standing=Status.FAIL, reason=reason, findings=(finding,))
         self.listen(verdict)
         return verdict
+
+
+def _is_large(files: Folder) -> bool:
+    return next(islice(files.walk(), LARGE, None), None) is not None
 
 
 def _concerns(step: Placed, changed: Sequence[str]) -> bool:

@@ -23,7 +23,7 @@ from pawl.core.errors import (
 from pawl.core.lazy_dataclass import dataclass
 from pawl.settings.files import Seen, Tree
 from pawl.settings.guardrails import Decision, Guardrails
-from pawl.workspace.ignore import EXCLUDE_FILE, IGNORE_FILES, LARGEST_IGNORE_FILE, Ignore, Read
+from pawl.workspace.ignore import IGNORE_FILES, LARGEST_IGNORE_FILE, Ignore, Read
 from pawl.workspace.paths import clean, held, told
 from pawl.workspace.surface import Surface
 
@@ -134,7 +134,9 @@ class BenchFiles:
 
     def _listed(self, surface: Surface, folder: str, ignore: Ignore) -> list[str]:
         found = []
-        for name, kind in surface.kinds(folder).items():
+        kinds = surface.kinds(folder)
+        ignore.note_names(folder, kinds)
+        for name, kind in kinds.items():
             path = f"{folder}/{name}" if folder else name
             is_folder = kind is NodeKind.DIRECTORY
             if not (is_folder or kind is NodeKind.FILE) or self._is_gits(path):
@@ -273,15 +275,12 @@ class WorkspaceFiles:
 
     def stamps(self) -> list[Stamp]:
         found: list[Stamp] = []
-        listed: set[str] = set()
-        ignore = self._ignore(lambda path: self._read_ignore(path) if path in listed else None)
+        ignore = self._ignore(self._read_ignore)
         pending = [""]
-        listed.add(EXCLUDE_FILE)
         while pending and len(found) < _MOST_FILES:
             folder = pending.pop()
             entries = [entry for entry in self._entries(folder) if not self._is_hidden(entry[0])]
-            # Ignore files that the listing does not show need not be looked for.
-            listed.update(path for path, _ in entries if path.endswith("ignore"))
+            ignore.note_names(folder, {posixpath.basename(path) for path, _ in entries})
             for path, status in entries:
                 is_folder = stat.S_ISDIR(status.st_mode)
                 if ignore.topmost(path, folder=is_folder) is not None:

@@ -337,3 +337,12 @@ def uncommitted(shop: Project, hides: Callable[[str], bool] = lambda path: False
         masked = HiddenSearch(shop.tree, replace(shop.guardrails, others=None), shop.listings).hides()
         git = Git(run=bench.run, repository=repository, head=repository.head().commit, settings=settings)
         return git.diff(lambda path: masked(path) or hides(path))
+
+
+def last_commit(shop: Project) -> str:
+    """The patch of the last commit; empty for the first one of all. It fails as `uncommitted` does."""
+    words = ("-c", "log.showRoot=false", "log", "-1", "-p", "--format=", "--no-renames", "--diff-merges=first-parent")
+    with opened(shop.tree) as repository, open_bench(shop) as bench:
+        git = Git(run=bench.run, repository=repository, head=repository.head().commit)
+        plain = ("--no-ext-diff", "--no-textconv", "--no-color", "HEAD")
+        return git.log((*words, *plain)).decode("utf-8", "replace") if git.head else ""

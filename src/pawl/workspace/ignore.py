@@ -9,7 +9,7 @@ import functools
 import os
 import re
 import string
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -251,6 +251,11 @@ class Ignore:
         self._global_file = global_file
         self._chains: dict[str, _Chain] = {}
         self._folders: dict[str, str | None] = {"": None}
+        self._listed: dict[str, list[str]] = {}
+
+    def note_names(self, folder: str, names: Container[str]) -> None:
+        """These are all names of a folder: an ignore file that is not among them need not be looked for."""
+        self._listed[folder] = [name for name in self._names if name in names]
 
     def topmost(self, path: str, *, folder: bool) -> str | None:
         """The ignored path at or above this one that is nearest to the root; a folder ends with a slash.
@@ -305,7 +310,9 @@ class Ignore:
         return self._chains[unknown[0] if unknown else folder]
 
     def _patterns(self, folder: str) -> Patterns:
-        contents = [self._read(f"{folder}/{name}" if folder else name) for name in self._names]
+        contents = [
+            self._read(f"{folder}/{name}" if folder else name) for name in self._listed.get(folder, self._names)
+        ]
         if not any(contents):
             return _NOTHING
         return Patterns.of(tuple(pattern for text in contents if text for pattern in parse(text)))

@@ -193,7 +193,7 @@ class HiddenSearch:
     def other_names(self, path: str) -> Iterator[str]:
         """The names that lead to the same place through links, as far as a pattern could tell them apart."""
         seen: set[tuple[str, ...]] = set()
-        pending = deque([(path, "", frozenset[str]())])
+        pending = deque([(path, "", frozenset[str]())] if self._targets else ())
         while pending:
             if len(seen) > _MOST_NAMES:
                 yield f".git/{path}"  # too many to be told, so that nothing but the user's own yes changes it

@@ -326,13 +326,14 @@ class LayeredSurface(Surface):
 
     def kinds(self, path: str = "") -> dict[str, NodeKind | None]:
         found: dict[str, NodeKind | None] = {}
-        if path and self._find(path)[1] is None:
+        tree, seen = self._find(path) if path else (self.tree, None)
+        if path and seen is None:
             raise NotFound(f"there is no folder {path!r}", advice="check the spelling")
         if not self._covered(path):
-            below = self.workspace.find(path) if path else None
+            below = seen if tree is self.workspace or not path else self.workspace.find(path)
             if not path or (below is not None and below.kind is NodeKind.DIRECTORY):
                 found = self.workspace.kinds(path)
-        if not path or self.tree.look(path) is not None:
+        if tree is self.tree:
             for name, seen in self.tree.entries(path).items():
                 inner = f"{path}/{name}" if path else name
                 if is_whiteout(self.tree, inner, seen):
@@ -353,7 +354,7 @@ class LayeredSurface(Surface):
 
     def _find(self, path: str) -> tuple[Tree, Seen | None]:
         covered = self._covered(parent(path))
-        seen = self.tree.look(path)
+        seen = self.tree.look(path) if self._is_there(parent(path)) else None
         if seen is not None:
             return self.tree, None if is_whiteout(self.tree, path, seen) else seen
         return (self.tree, None) if covered else (self.workspace, self.workspace.look(path))
@@ -372,6 +373,11 @@ class LayeredSurface(Surface):
                 covered = seen is not None and (seen.kind is not NodeKind.DIRECTORY or is_opaque(self.tree, path))
             self._cover[path] = covered, there
         return covered
+
+    def _is_there(self, folder: str) -> bool:
+        """Whether the upper layer has the folder, or what stands in its way."""
+        self._covered(folder)
+        return not folder or self._cover[folder][1]
 
     def _shows_below(self, path: str) -> bool:
         """Whether the workspace's side would show if the upper layer said nothing of the path."""

@@ -45,6 +45,19 @@ def test_operations_in_time_do_what_the_files_do(workspace: Path):
     assert not files.exists("new.txt")
 
 
+def test_files_are_opened_by_the_caller_before_the_time_counts(workspace: Path):
+    openers: list[str] = []
+
+    def opened() -> FolderFiles:
+        openers.append(threading.current_thread().name)
+        return FolderFiles(workspace)
+
+    files = TimedFiles(opened, seconds=5.0)
+    files.write("new.txt", b"x")
+    files.delete("new.txt")
+    assert set(openers) == {threading.current_thread().name} and tuple(files.walk())
+
+
 def test_errors_come_through_as_they_are(workspace: Path):
     with pytest.raises(FileNotFoundError):
         TimedFiles(lambda: FolderFiles(workspace), seconds=5.0).read("absent")

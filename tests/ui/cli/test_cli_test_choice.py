@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from ui.cli.console import Pawl, Said
 
+from pawl.checks.affected import LARGE
+
 pytestmark = [pytest.mark.spec("A8", "B9"), pytest.mark.timeout(120)]
 
 OTHERS = 45
@@ -69,6 +71,28 @@ def test_verify_runs_what_uncommitted_work_reaches_and_everything_in_full(pawl):
     full = pawl("verify", "--full")
     assert f"{OTHERS + 2} passed" in full.out
     assert "whole suite not run" not in full.out
+
+
+def test_verify_of_a_clean_workspace_runs_what_the_last_commit_reaches_and_never_unasked_everything(pawl):
+    commit(pawl)
+    said = pawl("verify", "--only", "tests")
+    assert said.code == 6, said
+    assert "none of its tests is chosen; whole suite not run (about " in said.out
+    (pawl.workspace / "app.py").write_text(APP + "\n\nLIMIT = 3\n")
+    commit(pawl)
+    said = pawl("verify", "--only", "tests")
+    assert f"2 of {OTHERS + 2} tests, all that import `app`" in said.out, said
+
+
+def test_of_a_large_clean_workspace_no_file_is_looked_at_for_what_would_be_old(small):
+    for number in range(LARGE):
+        (small.workspace / f"part{number}.py").write_text("nowhere\n")
+    commit(small)
+    said = small("verify")
+    assert (said.code, said.out.count("nothing is uncommitted, and what committed files have is old")) == (0, 3), said
+    (small.workspace / "app.py").write_text(APP + "\n\nnowhere\n")
+    said = small("verify")
+    assert (said.code, "part1.py" in said.out) == (1, False), said
 
 
 def test_no_more_tests_are_chosen_than_the_run_has_time_for(pawl):

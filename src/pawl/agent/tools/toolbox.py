@@ -152,7 +152,10 @@ class TimedWorker:
 
 
 class TimedFiles:
-    """Fits `Files`: those that are there when an operation begins, each operation with its own deadline."""
+    """Fits `Files`: those that are there when an operation begins, each operation with its own deadline.
+
+    They are opened before it counts, in the caller's thread: of a large workspace that takes a while.
+    """
 
     def __init__(self, files: Callable[[], Files], seconds: float, read: Callable[[], Files] | None = None) -> None:
         """`read` are those that a look at one file needs."""
@@ -162,21 +165,26 @@ class TimedFiles:
         self._worker = TimedWorker()
 
     def read(self, path: str) -> bytes:
-        return self._worker.run(lambda: self._read().read(path), self._seconds, f"reading {path!r}")
+        files = self._read()
+        return self._worker.run(lambda: files.read(path), self._seconds, f"reading {path!r}")
 
     def write(self, path: str, data: bytes) -> None:
-        self._worker.run(lambda: self._files().write(path, data), self._seconds, f"writing {path!r}")
+        files = self._files()
+        self._worker.run(lambda: files.write(path, data), self._seconds, f"writing {path!r}")
 
     def delete(self, path: str) -> None:
-        self._worker.run(lambda: self._files().delete(path), self._seconds, f"deleting {path!r}")
+        files = self._files()
+        self._worker.run(lambda: files.delete(path), self._seconds, f"deleting {path!r}")
 
     def exists(self, path: str) -> bool:
-        return self._worker.run(lambda: self._read().exists(path), self._seconds, f"looking for {path!r}")
+        files = self._read()
+        return self._worker.run(lambda: files.exists(path), self._seconds, f"looking for {path!r}")
 
     def walk(self, under: str = "") -> Iterable[str]:
         """The deadline is that of each part, so that a large folder is no fault; whoever reads it may stop."""
         what = f"listing {under or '.'!r}"
-        found = self._worker.run(lambda: iter(self._files().walk(under)), self._seconds, what)
+        files = self._files()
+        found = self._worker.run(lambda: iter(files.walk(under)), self._seconds, what)
         return self._parts(found, what)
 
     def _parts(self, found: Iterator[str], what: str) -> Iterator[str]:
