@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from itertools import islice
 
+from pawl.checks.project_facts import Folder
 from pawl.code.languages import is_test
 from pawl.code.librarian import everything, open_librarian
 from pawl.core.errors import PawlError
@@ -13,6 +15,10 @@ from pawl.workspace.project import Project
 LARGE = 1000
 """Files of a workspace that is looked at as a whole."""
 MOST = 100
+
+
+def is_large(files: Folder) -> bool:
+    return next(islice(files.walk(), LARGE, None), None) is not None
 
 
 def affected(shop: Project, paths: Iterable[str]) -> frozenset[str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
 
+from pawl.checks.ladder import Placed
 from pawl.checks.project_facts import CheckKind
 from pawl.checks.steps import CheckStep, Subject, skipped
 from pawl.core.diagnostic import INCOMPLETE, NOT_SERVING, UNFINISHED, CheckResult, Diagnostic, Status
@@ -15,6 +16,9 @@ from pawl.core.lazy_dataclass import dataclass
 
 HOLDING = (CheckKind.SYNTAX, CheckKind.BUILD, CheckKind.SERVER, CheckKind.TESTS)
 """Checks whose failure may hold back those after them; types and lint say nothing about whether tests can run."""
+
+
+_NEED_BUILD = (CheckKind.SERVER, CheckKind.TESTS)
 
 
 class StopPolicy(StrEnum):
@@ -115,3 +119,25 @@ def climb(
         if on_verdict:
             on_verdict(verdict)
     return tuple(verdicts)
+
+
+@dataclass(slots=True)
+class Prepared:
+    """Checks that are run one by one: what tests and servers need of a build is built when they fail without it."""
+
+    steps: Sequence[Placed]
+    _is_built: bool = False
+
+    def run(self, name: str, subject: Subject) -> CheckResult | None:
+        """The result of the check of that name; None where there is none."""
+        step = next((one for one in self.steps if one.name == name), None)
+        if step is None:
+            return None
+        result = step.run(subject)
+        builds = [one for one in self.steps if one.kind is CheckKind.BUILD]
+        if result.standing is not Status.FAIL or step.kind not in _NEED_BUILD or not builds or self._is_built:
+            return result
+        self._is_built = True
+        for build in builds:
+            build.run(subject)
+        return step.run(subject)

@@ -9,13 +9,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import field, replace
 from enum import StrEnum
 from functools import partial
-from itertools import islice
 
-from pawl.checks.affected import LARGE, affected, outside
+from pawl.checks.affected import affected, is_large, outside
 from pawl.checks.cache import Baselines, Keeper, VerdictShelf, contents_of, surroundings
 from pawl.checks.catalog import detect, some_tests
 from pawl.checks.change_scope import ChangeScope
-from pawl.checks.climb import Baseline, StopPolicy, climb
+from pawl.checks.climb import Baseline, Prepared, StopPolicy, climb
 from pawl.checks.command_step import EVERYTHING
 from pawl.checks.evidence import (
     adds_tests_only,
@@ -63,7 +62,6 @@ from pawl.workspace.project import Project
 
 LAST_LINES = 40
 """Of the output of a command that the request names, when it fails."""
-_NEED_BUILD = (CheckKind.SERVER, CheckKind.TESTS)
 _OF_FILES = (CheckKind.SYNTAX, CheckKind.TYPES, CheckKind.LINT)
 """Checks whose findings are each of one file."""
 
@@ -290,7 +288,7 @@ class Verifier:
         names = [name for name in clean if not runs_tests(name)]
         if silent := silencing(changes, self.shop.store.blobs):
             with self.bench(changes.without(silent)) as (bench, _):
-                prepared = _Prepared(steps_of(self.shop.config, bench.files))
+                prepared = Prepared(steps_of(self.shop.config, bench.files))
                 scope = self._scope(bench.files, sorted(changes.paths))
                 subject = replace(self.subject(bench.files, bench), changed=scope)
                 found = [prepared.run(name, subject) for name in names]
@@ -338,7 +336,7 @@ class Verifier:
     def suites(self, changes: ChangeSet, names: Sequence[str]) -> tuple[CheckResult, ...]:
         """The checks of these names that run tests, with the changes."""
         with self.bench(changes) as (bench, _):
-            prepared = _Prepared(steps_of(self.shop.config, bench.files, test_command=self.test_command))
+            prepared = Prepared(steps_of(self.shop.config, bench.files, test_command=self.test_command))
             subject = replace(self.subject(bench.files, bench), added=added_by(changes))
             if "syntax" in {one.name for one in prepared.steps}:
                 # Mostly beside the model: the checks after the change need not ask any more.
@@ -437,7 +435,7 @@ class Verifier:
             with _Before(self, known, self._scope(bench.files, changed)) as before:
                 baseline = replace(before.baseline, again=self._second_look(changes))
                 return self._climbed(steps, bench, changes, baseline), True
-        if self.present == () and policy is BaselinePolicy.STORED and _is_large(bench.files):
+        if self.present == () and policy is BaselinePolicy.STORED and is_large(bench.files):
             old = "nothing is uncommitted, and what committed files have is old"
             steps = tuple(replace(one, step=Absent(one.name, old)) if one.kind in _OF_FILES else one for one in steps)
         steps = with_absent(steps, verify_settings(self.shop.config).wishes, self.kinds)
@@ -499,7 +497,7 @@ class Verifier:
 
     def _scope(self, files: Folder, changed: Sequence[str]) -> tuple[str, ...]:
         """The files in which types, lint and syntax are checked: of a large workspace those that the change affects."""
-        if not changed or not _is_large(files):
+        if not changed or not is_large(files):
             return ()
         return tuple(sorted(affected(self.shop, changed)))
 
@@ -535,10 +533,6 @@ class Verifier:
         return verdict
 
 
-def _is_large(files: Folder) -> bool:
-    return next(islice(files.walk(), LARGE, None), None) is not None
-
-
 def _concerns(step: Placed, changed: Sequence[str]) -> bool:
     """Whether a change can make a difference to a check: one of the files that decide about it is among the changed."""
     if step.kind is CheckKind.SERVER and changed and all(is_test(path) or is_prose(path) for path in changed):
@@ -557,28 +551,6 @@ class _Suite:
         return self.runs(subject)
 
 
-@dataclass(slots=True)
-class _Prepared:
-    """Checks that are run one by one: what tests and servers need of a build is built when they fail without it."""
-
-    steps: Sequence[Placed]
-    _is_built: bool = False
-
-    def run(self, name: str, subject: Subject) -> CheckResult | None:
-        """The result of the check of that name; None where there is none."""
-        step = next((one for one in self.steps if one.name == name), None)
-        if step is None:
-            return None
-        result = step.run(subject)
-        builds = [one for one in self.steps if one.kind is CheckKind.BUILD]
-        if result.standing is not Status.FAIL or step.kind not in _NEED_BUILD or not builds or self._is_built:
-            return result
-        self._is_built = True
-        for build in builds:
-            build.run(subject)
-        return step.run(subject)
-
-
 class _Before:
     """The workspace without the change, on a bench that is opened when a check fails with it."""
 
@@ -587,7 +559,7 @@ class _Before:
         self._scope = scope
         self.baseline = Baseline({one.step: one for one in known}, self._measured)
         self._closing = ExitStack()
-        self._ready: tuple[_Prepared, Subject] | None = None
+        self._ready: tuple[Prepared, Subject] | None = None
 
     def __enter__(self) -> _Before:
         return self
@@ -602,7 +574,7 @@ class _Before:
             steps = steps_of(verifier.shop.config, bench.files, test_command=verifier.test_command)
             keeper = verifier._keeper(bench, provided) if verifier.opened is None else None
             steps = keeper.around(steps) if keeper is not None else steps
-            self._ready = _Prepared(steps), replace(verifier.subject(bench.files, bench), changed=self._scope)
+            self._ready = Prepared(steps), replace(verifier.subject(bench.files, bench), changed=self._scope)
         prepared, subject = self._ready
         return prepared.run(name, subject)
 
