@@ -7,13 +7,13 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from pawl.core.errors import UsageError
-from pawl.store.memories import Memory, MemoryTier
 from pawl.ui.cli.call import Call, number_of
 from pawl.ui.cli.encoder import Json, picked
 from pawl.ui.cli.parser import Command, mixed
 from pawl.ui.screen.screen import brief, counted, when
 
 if TYPE_CHECKING:
+    from pawl.store.memories import Memory
     from pawl.workspace.project import Project
 
 
@@ -47,6 +47,7 @@ def memory(shop: Project, call: Call) -> int:
 
 def _list(shop: Project, call: Call) -> int:
     from pawl.agent import workspace_memory as remembering
+    from pawl.store.memories import MemoryTier
 
     options = call.options
     sought = " ".join(options.words)
@@ -124,9 +125,10 @@ def _show(shop: Project, call: Call) -> int:
 
 def _add(shop: Project, call: Call) -> int:
     from pawl.agent import workspace_memory as remembering
+    from pawl.store.memories import MemoryTier
 
     options = call.options
-    kept = remembering.add(shop, " ".join(options.words), MemoryTier(options.tier or MemoryTier.FACT))
+    kept = remembering.add(shop, " ".join(options.words), MemoryTier(options.tier or "fact"))
     return call.answer(_json(kept), f"remembered as {kept.id}")
 
 
