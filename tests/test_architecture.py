@@ -62,17 +62,17 @@ OUTERMOST = frozenset({"benchmarks/repair_package.py", "benchmarks/repair_right.
 """Modules that hold the outermost loop of a process, where nothing is left to catch what was not expected."""
 
 ROOM_LINES = {
-    "ui": 7750,
-    "agent": 15520,
-    "repair": 11500,
-    "checks": 10490,
-    "code": 7350,
-    "models": 7100,
-    "workspace": 7520,
-    "sandbox": 3100,
-    "store": 2320,
-    "settings": 4000,
-    "core": 6100,
+    "ui": 8190,
+    "agent": 15560,
+    "repair": 11060,
+    "checks": 10250,
+    "code": 6890,
+    "models": 6780,
+    "workspace": 7180,
+    "sandbox": 2700,
+    "store": 1970,
+    "settings": 3800,
+    "core": 5340,
 }
 """At most; no room grows in silence. They are to shrink: the house is to have 63,000 lines."""
 MODULE_LINES = 600
