@@ -11,7 +11,7 @@ from ui.cli.console import Pawl
 
 from pawl.core.run import Mode, RoleName, Stage
 
-READS = "file_read file_search outline"
+READS = "file_read file_search list_files outline read_skill"
 
 Settings = Callable[[str], None]
 

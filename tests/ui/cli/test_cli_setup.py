@@ -43,6 +43,7 @@ def test_a_server_on_this_machine_is_found_tried_and_saved(pawl: Pawl, home: Pat
         monkeypatch.setenv("OLLAMA_HOST", f"127.0.0.1:{playing.port}")
         with pawl.terminal("setup") as terminal:
             terminal.expect("1  ollama/qwen3:8b")
+            terminal.expect("which?")
             terminal.type("1\r")
             terminal.expect("ollama/qwen3:8b answered in")
             assert terminal.finish() == 0

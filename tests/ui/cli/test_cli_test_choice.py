@@ -46,7 +46,9 @@ def do(pawl: Pawl, text: str, *words: str) -> Said:
     script = pawl.workspace.parent / "script.jsonl"
     calls = [{"name": "file_read", "arguments": {"path": "app.py"}}]
     calls.append({"name": "file_write", "arguments": {"path": "app.py", "content": text}})
-    turns = [*({"answer": {"text": "", "calls": [call]}} for call in calls), *[{"answer": {"text": "Done."}}] * 8]
+    delivered = json.dumps({"state": "DONE", "evidence": ["app.py has before"], "remaining": []})
+    turns = [*({"answer": {"text": "", "calls": [call]}} for call in calls), {"answer": {"text": "Done."}}]
+    turns += [{"answer": {"text": delivered}}] * 7
     script.write_text("".join(json.dumps(turn) + "\n" for turn in turns))
     return pawl("do", "add", "before", "to", "app.py", "--model", f"scripted:{script}", "--approve", "never", *words)
 

@@ -127,7 +127,9 @@ class Ground:
         file = self.root / "script.jsonl"
         calls = [{"name": "file_read", "arguments": {"path": path}}] if exists else []
         calls.append({"name": "file_write", "arguments": {"path": path, "content": text}})
-        turns = [*({"answer": {"text": "", "calls": [call]}} for call in calls), {"answer": {"text": "Done."}}]
+        delivered = json.dumps({"state": "DONE", "evidence": [f"{path} is written"], "remaining": []})
+        turns = [{"answer": {"text": "", "calls": [call]}} for call in calls]
+        turns += [{"answer": {"text": "Done."}}, {"answer": {"text": delivered}}]
         file.write_text("".join(json.dumps(turn) + "\n" for turn in turns))
         return f"scripted:{file}"
 
