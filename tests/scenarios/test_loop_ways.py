@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from models.provider_socket import provider, streamed
 from models.wire_scripts import Said, openai
-from scenarios.story import Story, call, patch, say
+from scenarios.story import DELIVERED, Story, call, patch, say
 from scenarios.test_loops import (
     FULL,
     OLD,
@@ -136,7 +136,11 @@ def test_where_behaviour_is_to_stay_the_calls_that_other_tests_make_become_the_t
     short = "return 'January' if number == 1 else 'later'"
     old = "if number == 1:\n        return 'January'\n    return 'later'"
     story.model_says(
-        patch("months.py", old, "return 'January'"), say("Shorter."), patch("months.py", old, short), say("Shorter.")
+        patch("months.py", old, "return 'January'"),
+        say("Shorter."),
+        patch("months.py", old, short),
+        say("Shorter."),
+        DELIVERED,
     )
     report = loop(story, Escalation(tiers=(SIMPLE,)), target="months.py", objective="simplify name in months.py")
     assert report.delivery is DeliveryState.DONE, report
@@ -151,7 +155,7 @@ def test_where_behaviour_is_to_stay_the_calls_that_other_tests_make_become_the_t
 def test_a_test_that_passes_already_is_said_not_to_show_what_is_wanted(story: Story):
     story.user_writes({"months.py": "def last(month):\n    return 30\n"})
     made = "```python\nfrom months import last\n\n\ndef test_last():\n    assert last(1) > 0\n```"
-    story.model_says(say(made), patch("months.py", "return 30", "return 31"), say("Done."))
+    story.model_says(say(made), patch("months.py", "return 30", "return 31"), say("Done."), DELIVERED)
     report = loop(story, Escalation(tiers=(SIMPLE,)), target="months.py", objective="January has 31 days")
     assert report.delivery is DeliveryState.DONE, report
     assert any(isinstance(event, EscalationWarned) and "passes already" in event.text for event in story.events)

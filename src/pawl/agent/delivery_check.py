@@ -45,7 +45,7 @@ def check_delivery(bench: Workbench, place: RunCursor, changes: ChangeSet) -> No
     if found.fulfilled is None and not found.several:
         why = f"nothing says that the request is fulfilled: it could not be checked ({found.error})"
         bench.listen(Warned(why))
-        if data.verdict is Verdict.VERIFIED:
+        if data.verdict is Verdict.VERIFIED and not data.witnessed:
             record.keep(replace(record.data, verdict=Verdict.UNVERIFIED, unproved=(why,)))
     if found.fulfilled is not False or not first or data.climb is not None:
         return NodeOutcome.DONE

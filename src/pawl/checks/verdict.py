@@ -233,7 +233,7 @@ class ChangeVerdict:
     """Remarks that the user should see all the same."""
     findings: tuple[Diagnostic, ...] = field(default=())
     witnessed: bool = False
-    """A test speaks for the change itself, not only that nothing got worse."""
+    """A test, another check or a command of the user's speaks for the change itself, not only that nothing got worse."""
     own_only: bool = False
     """Only tests do that the run wrote itself: for what it made, and perhaps not for what was asked."""
 
@@ -257,7 +257,7 @@ def decide(checked: Verification, wanted: Requirements) -> ChangeVerdict:
         verdict, unproved = Verdict.NOTHING_TO_PROVE, []
     else:
         verdict = Verdict.UNVERIFIED if unproved else Verdict.VERIFIED
-    known = bool(checked.witnesses) or case.named_passes()
+    known = bool(checked.witnesses or checked.mended or case.named_passes() or case.answered())
     return ChangeVerdict(
         verdict=verdict,
         refused=tuple(case.refused),

@@ -65,7 +65,8 @@ def test_a_run_ends_when_its_time_is_up(project: Project, tmp_path: Path, phase:
     script = tmp_path / "model.jsonl"
     script.write_text("".join(json.dumps(one) + "\n" for one in turns))
     said = pawl(*words, "--model", f"scripted:{script}")
-    assert said.code == 53, said
+    # What was made and could not be compared with the request any more is unverified.
+    assert said.code == 53 or (said.code == 6 and phase == "the delivery check"), said
     assert re.search("the time is up|no time was left|minutes", said.out + said.err)
     assert (pawl.workspace / "greet.py").read_text() == GREETS["greet.py"]
 
