@@ -233,7 +233,7 @@ class ChangeVerdict:
     """Remarks that the user should see all the same."""
     findings: tuple[Diagnostic, ...] = field(default=())
     witnessed: bool = False
-    """A test, another check or a command of the user's speaks for the change itself, not only that nothing got worse."""
+    """A test, another check or a command of the user's speaks for the change, not only that nothing got worse."""
     own_only: bool = False
     """Only tests do that the run wrote itself: for what it made, and perhaps not for what was asked."""
 
