@@ -257,7 +257,7 @@ def decide(checked: Verification, wanted: Requirements) -> ChangeVerdict:
         verdict, unproved = Verdict.NOTHING_TO_PROVE, []
     else:
         verdict = Verdict.UNVERIFIED if unproved else Verdict.VERIFIED
-    known = bool(checked.witnesses or checked.mended or case.named_passes() or case.answered())
+    known = bool(checked.witnesses or checked.mended or case.named_passes() or case.turned())
     return ChangeVerdict(
         verdict=verdict,
         refused=tuple(case.refused),
@@ -380,7 +380,7 @@ class _Case:
         if checked.witnesses or checked.own:
             return True
         failed = [finding for one in (checked.before, *checked.others) for finding in one.findings]
-        return not failing(failed) and bool(checked.mended or self.named_passes() or self.answered())
+        return not failing(failed) and bool(checked.mended or self.named_passes() or self.turned())
 
     def reach(self) -> None:
         """How much of the suite ran, and whether that is enough."""
@@ -430,6 +430,10 @@ class _Case:
     def answered(self) -> list[CheckResult]:
         """Commands of the user's own that say it by their exit code."""
         return [one for one in self.checked.verdicts if one.step in self.checked.asked and self._answers(one)]
+
+    def turned(self) -> bool:
+        """Whether the user's test command failed before and succeeds now; other commands are among those mended."""
+        return any(one.step == TESTS for one in self.answered())
 
     def _answers(self, result: CheckResult) -> bool:
         """A command that the user named says by its exit code what it has to say, where it said otherwise before."""

@@ -283,9 +283,11 @@ class Verifier:
         return name != before.step and concerned
 
     def _mended(self, verdicts: Sequence[CheckResult], changes: ChangeSet) -> tuple[str, ...]:
-        """The checks beside the tests that fail without the change and find nothing with it, also none old."""
+        """The checks beside the tests, and commands of the request, that fail without the change and find nothing with
+        it, also none old."""
         clean = [one.step for one in verdicts if one.standing is Status.PASS and not one.old]
-        names = [name for name in clean if not runs_tests(name)]
+        commands = [name for name in clean if name in self.commands]
+        names = [name for name in clean if not runs_tests(name) and name not in commands]
         if silent := silencing(changes, self.shop.store.blobs):
             with self.bench(changes.without(silent)) as (bench, _):
                 prepared = Prepared(steps_of(self.shop.config, bench.files))
@@ -295,6 +297,8 @@ class Verifier:
             names = [one.step for one in found if one is not None and one.standing is Status.PASS]
         with self.bench() as (bench, _), _Before(self, (), self._scope(bench.files, sorted(changes.paths))) as without:
             found = [without.baseline.measure(name) for name in names]
+            quiet, subject = replace(self, listen=lambda verdict: None), self.subject(bench.files, bench)
+            found += [quiet._asked(command, subject) for command in commands]
         return tuple(one.step for one in found if one is not None and one.standing is Status.FAIL)
 
     def _alone(
