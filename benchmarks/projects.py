@@ -15,8 +15,9 @@ even ("fitted"); the others are "held back".
 With --verify the newest fixes are played whose tests fail without them and pass with them in this environment (others
 are counted): the commit before the fix with its tests, and a scripted model that writes the fixed files, or, as a wrong
 variant, the files as they were with an assignment more. Both are played again with the tests as they were, which pass
-either way. The verdict is right when the fix is verified, or unverified where nothing proves it, and the variant is
-never verified. FOLDER holds the `python3` in which the dependencies are installed.
+either way, or fail where the fix changed what they expect. The verdict is right when the fix is verified, or unverified
+where nothing proves it, or failed where it breaks tests as they were, and the variant is never verified. FOLDER holds
+the `python3` in which the dependencies are installed.
 """
 
 from __future__ import annotations
@@ -175,45 +176,69 @@ default = "here/m"
 wire = "openai"
 base_url = "http://127.0.0.1:{port}/v1"
 local = true
+[verify]
+budget = {budget}
 """
 
 
-def played(fix: Fix, project: dict, repository: Path, top: Path, bin_folder: str) -> dict | None:
-    """The fix and its wrong variant, with its tests and without, each in a fresh clone; None where it cannot be."""
-    plays = [_laid(fix, repository, top, with_tests=True) for _ in range(2)]
-    _write(plays[1], _texts(fix, plays[1], "fix"))
-    codes = [_tested(folder, fix, project, bin_folder) for folder in plays]
-    for folder in plays:
-        shutil.rmtree(folder.parent)
-    if codes[0] == 0 or codes[1] != 0:
+def played(fix: Fix, project: dict, repository: Path, top: Path, options: argparse.Namespace) -> dict | None:
+    """The fix and its wrong variant, with its tests and without, each in a clean clone; None where it cannot be."""
+    folder = _laid(fix, repository, top, with_tests=True)
+    before = _failing(folder, fix, project, options.bin)
+    for path, text in _texts(fix, folder, "fix").items():
+        (folder / path).write_text(text, "utf-8")
+    after = _failing(folder, fix, project, options.bin)
+    breaks = _breaks(fix, project, repository, top, options) if "fix, old tests" in (options.play or RIGHT) else False
+    turned = [] if before is None or after is None else [test for test in before if test not in after]
+    if not turned:
         return None
     ends = {}
-    for variant, with_tests in (("fix", True), ("wrong", True), ("fix", False), ("wrong", False)):
+    for name in options.play or RIGHT:
+        variant, with_tests = name.partition(",")[0], "old" not in name
         folder = _laid(fix, repository, top, with_tests=with_tests)
         calls: list[dict] = []
         for path, text in _texts(fix, folder, variant).items():
             calls.append({"name": "file_read", "arguments": {"path": path}})
             calls.append({"name": "file_write", "arguments": {"path": path, "content": text}})
-        request = f"fix what {fix.tests[0]} tests" if with_tests else f"fix the bug in {fix.code[0]}"
-        ends[f"{variant}{'' if with_tests else ', old tests'}"] = _done(folder, calls, request, bin_folder)
-        shutil.rmtree(folder.parent)
+        request = f"fix {', '.join(turned[:MOST_NAMED])}" if with_tests else f"fix the bug in {fix.code[0]}"
+        ends[name] = _done(folder, calls, request, options) | {"request": request}
+        right = (*RIGHT[name], *(("failed",) if name == "fix, old tests" and breaks else ()))
+        ends[name]["right"] = ends[name]["verdict"] in right
     return {"repo": fix.repo, "commit": fix.commit, **ends}
 
 
+def _breaks(fix: Fix, project: dict, repository: Path, top: Path, options: argparse.Namespace) -> bool:
+    """Whether tests as they were fail with the fix, which then changed what they expect."""
+    folder = _laid(fix, repository, top, with_tests=False)
+    before = _failing(folder, fix, project, options.bin) or []
+    for path, text in _texts(fix, folder, "fix").items():
+        (folder / path).write_text(text, "utf-8")
+    return not set(_failing(folder, fix, project, options.bin) or []) <= set(before)
+
+
+MOST_NAMED = 3
+RIGHT = {
+    "fix": ("verified", "unverified"),
+    "wrong": ("failed", "unverified"),
+    "fix, old tests": ("verified", "unverified"),
+    "wrong, old tests": ("failed", "unverified", "nothing to prove"),
+}
+
+
 def _laid(fix: Fix, repository: Path, top: Path, *, with_tests: bool) -> Path:
-    """A clone of the commit before the fix."""
-    folder = Path(tempfile.mkdtemp(dir=top)) / "work"
-    tests = (
-        ("-C", str(folder), "checkout", "-q", fix.commit, "--", *fix.tests),
-        ("-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "tests"),
-    )
-    for words in (
+    """The commit before the fix, in the one clone of the repository; what is indexed stays, what ran is forgotten."""
+    folder = top / f"{fix.repo.replace('/', '+')}-play" / "work"
+    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b"]
+    commands = [[*git, "checkout", "-qf", fix.base], [*git, "clean", "-qfdx"]]
+    if not folder.exists():
         # With objects of its own: those that a clone shares with another repository are not shown to git.
-        ("clone", "-q", "--local", "--no-checkout", str(repository), str(folder)),
-        ("-C", str(folder), "checkout", "-q", fix.base),
-        *(tests if with_tests else ()),
-    ):
-        subprocess.run(["git", *words], check=True, capture_output=True)
+        commands.insert(0, ["git", "clone", "-q", "--local", "--no-checkout", str(repository), str(folder)])
+    if with_tests:
+        commands += [[*git, "checkout", "-q", fix.commit, "--", *fix.tests], [*git, "commit", "-qm", "tests"]]
+    for words in commands:
+        subprocess.run(words, check=True, capture_output=True)
+    for name in ("suites", "verdicts", "runners"):
+        shutil.rmtree(folder.parent / "state" / name, ignore_errors=True)
     return folder
 
 
@@ -227,26 +252,32 @@ def _texts(fix: Fix, folder: Path, variant: str) -> dict[str, str]:
     return found
 
 
-def _write(folder: Path, texts: dict[str, str]) -> None:
-    for path, text in texts.items():
-        (folder / path).write_text(text, "utf-8")
+_FAILED = re.compile(r"^(?:FAILED|ERROR|FAIL:|ERROR:) (?!\()(.+?)(?:\[.*|\s-\s.*)?$", re.MULTILINE)
 
 
-def _tested(folder: Path, fix: Fix, project: dict, bin_folder: str) -> int:
-    """The exit code of the tests of the fix."""
-    command = project.get("test", "python3 -m pytest -q -x -p no:cacheprovider").split()
+def _failing(folder: Path, fix: Fix, project: dict, bin_folder: str) -> list[str] | None:
+    """The tests of the fix that fail, as their runner calls them; None where they take too long."""
+    command = project.get("test", "python3 -m pytest -q -rfE -p no:cacheprovider").split()
     tests = [path.removesuffix(".py").replace("/", ".").removeprefix("tests.") for path in fix.tests]
     places = [str(place) for place in (folder / "src", folder) if place.is_dir()]
     environment = {"PATH": os.pathsep.join((bin_folder, os.environ["PATH"])), "PYTHONPATH": os.pathsep.join(places)}
     words = [*command, *(tests if "test" in project else fix.tests)]
     try:
-        done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, timeout=SECONDS_OF_TESTS)
+        done = subprocess.run(
+            words,
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS_OF_TESTS,
+            errors="replace",
+        )
     except subprocess.TimeoutExpired:
-        return -1
-    return done.returncode
+        return None
+    return list(dict.fromkeys(_FAILED.findall(done.stdout + "\n" + done.stderr)))
 
 
-def _done(folder: Path, calls: list[dict], request: str, bin_folder: str) -> dict:
+def _done(folder: Path, calls: list[dict], request: str, options: argparse.Namespace) -> dict:
     top = folder.parent
     (top / "calls.json").write_text(json.dumps(calls))
     server = subprocess.Popen(
@@ -254,9 +285,9 @@ def _done(folder: Path, calls: list[dict], request: str, bin_folder: str) -> dic
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert server.stdin is not None and server.stdout is not None
-    (top / "config.toml").write_text(SETTINGS.format(port=server.stdout.readline().strip()))
+    (top / "config.toml").write_text(SETTINGS.format(port=server.stdout.readline().strip(), budget=options.seconds))
     environment = {
-        "PATH": os.pathsep.join(filter(None, (bin_folder, os.environ["PATH"]))), "HOME": str(top), "LANG": "C.UTF-8",
+        "PATH": os.pathsep.join(filter(None, (options.bin, os.environ["PATH"]))), "HOME": str(top), "LANG": "C.UTF-8",
         "PAWL_STATE": str(top / "state"), "PAWL_CONFIG": str(top / "config.toml"),
     }  # fmt: skip
     words = [sys.executable, "-m", "pawl", "do", request, "--approve", "never", "--seconds", "600", "--json"]
@@ -274,7 +305,10 @@ def _done(folder: Path, calls: list[dict], request: str, bin_folder: str) -> dic
         "verdict": report.get("verdict", ""),
         "notes": report.get("notes", []),
         "first_request_s": round(seen["arrivals"][0] - started, 2) if seen["arrivals"] else None,
-        "verdict_s": round(ended - seen["answers"][-1], 2) if seen["answers"] else None,
+        # From the answer that ends the work; the delivery check may ask once more.
+        "verdict_s": round(ended - seen["answers"][len(calls)], 2) if len(seen["answers"]) > len(calls) else None,
+        "requests": len(seen["answers"]),
+        "sent_bytes": sum(seen["sizes"]),
     }
 
 
@@ -287,6 +321,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write every result as JSON")
     parser.add_argument("--verify", action="store_true", help="play each fix and a wrong variant of it")
     parser.add_argument("--bin", default="", help="with --verify: the folder of the python3 that has the dependencies")
+    parser.add_argument("--play", action="append", choices=RIGHT, help="with --verify: only this; may be given again")
     options = parser.parse_args()
     projects = tomllib.loads((Path(__file__).parent / "projects.toml").read_text("utf-8"))["project"]
     results = []
@@ -313,7 +348,7 @@ def verified(project: dict, repository: Path, top: Path, options: argparse.Names
         if len(results) == options.fixes:
             print(f"{fix.repo}: {tried - len(results)} of {tried} cannot be played here", file=sys.stderr)
             break
-        one = played(fix, project, repository, top, options.bin)
+        one = played(fix, project, repository, top, options)
         if one is not None:
             results.append(one)
             print(json.dumps(one), file=sys.stderr)

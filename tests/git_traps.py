@@ -314,7 +314,7 @@ REFUSED = {
     missing_tree: "git does not answer",
     missing_commit: "git does not answer",
     borrowed: "borrows objects",
-    linked_objects: "'.git/objects' is no folder",
+    linked_objects: "'.git/objects' is not a folder",
     common_folder: "leads to another repository",
     pointing_elsewhere: "'.git' is neither a folder nor",
     linked_away: "'.git' is neither a folder nor",
@@ -324,6 +324,6 @@ REFUSED = {
     waiting(".git/config"): "is not a regular file",
     waiting(".git/refs/heads/main"): "is not a regular file",
     waiting(".git/objects/pack/pack-1.idx", ".git/objects/pack/pack-1.pack"): "is no file",
-    waiting(".gitattributes"): "no plain file",
+    waiting(".gitattributes"): "not a plain file",
 }
 """In these it is not, and the message says why."""

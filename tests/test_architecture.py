@@ -43,7 +43,7 @@ MAY_IMPORT = {
 
 STANDARD_LIBRARY_ONLY = frozenset({"core", "settings"})
 SCREEN = frozenset({"rich", "prompt_toolkit"})
-INTERFACES = ("terminal", "cli", "screen")
+INTERFACES = ("editor", "terminal", "cli", "screen")
 """The stack inside of `ui`: the session uses the commands of the command line, and both are drawn with `screen`."""
 STARTS_GIT = "src/pawl/workspace/git.py"
 GIT_COMMAND = re.compile(
@@ -62,23 +62,23 @@ OUTERMOST = frozenset({"benchmarks/repair_package.py", "benchmarks/repair_right.
 """Modules that hold the outermost loop of a process, where nothing is left to catch what was not expected."""
 
 ROOM_LINES = {
-    "ui": 8190,
-    "agent": 15560,
-    "repair": 11060,
-    "checks": 10250,
-    "code": 6890,
-    "models": 6780,
-    "workspace": 7180,
-    "sandbox": 2700,
-    "store": 1970,
-    "settings": 3800,
-    "core": 5340,
+    "ui": 9850,
+    "agent": 17810,
+    "repair": 11160,
+    "checks": 10730,
+    "code": 6900,
+    "models": 7330,
+    "workspace": 7600,
+    "sandbox": 2720,
+    "store": 1980,
+    "settings": 4060,
+    "core": 5400,
 }
 """At most; no room grows in silence. They are to shrink: the house is to have 63,000 lines."""
 MODULE_LINES = 600
 FUNCTION_LINES = 60
 PARAMETERS = 6
-NOUNS = frozenset({"briefing", "reasoning"})
+NOUNS = frozenset({"briefing", "keyring", "reasoning"})
 """Modules that end like an activity and hold a thing of that name."""
 VAGUE = frozenset({"util", "utils", "helper", "helpers", "manager", "managers", "common", "misc"})
 BROAD = frozenset({"Exception", "BaseException"})

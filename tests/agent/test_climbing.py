@@ -197,7 +197,7 @@ def test_a_summary_says_what_still_fails_first_then_what_was_tried_then_what_not
         "PRIOR ATTEMPTS: 2, none was accepted. Do something else than they did.",
         "still failing:",
         "- t::b: assert 1 == 2",
-        "#2 simple 2: changed cart.py; 1 of 2 still fail; mended t::a",
+        "#2 simple 2: changed cart.py; 1 of 2 still fail; fixed t::a",
         "#1 simple 1: changed cart.py; BROKE t::c",
         "do not make these changes again:",
         "#2:",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import pytest
 from agent.blocks import MACRO, MICRO
@@ -37,6 +38,7 @@ DETECTED = {
     "reasoning_malformed",
     "reasoning_thin",
     "warmed_up",
+    "nothing_changed",
 }
 FOUND_ELSEWHERE = {"contract_unmet", "cut_off", "uncited"}
 """By validation of the answer and by how it ended."""
@@ -156,6 +158,8 @@ def test_macro_reasoning_is_held_to_its_own_form():
     warmup = at(stage=Stage.WARMUP, reasoning=Reasoning.ON)
     assert fault(answer(MACRO), at(stage=Stage.WARMUP, reasoning=Reasoning.ON, mode=Mode.CHAT)) is None
     assert fault(answer(MACRO), warmup) == "warmed_up"
+    done = re.sub(r"(## Delivery\n).*", r"\1DONE: every part is complete and was shown to work.", MACRO)
+    assert done != MACRO and fault(answer(done), warmup) == "warmed_up", "done is not accepted before the work"
     assert fault(answer(MICRO), warmup) == "reasoning_malformed"
     thin = fault_of(
         answer(MACRO.replace("1. read the tests\n2. replace the table by the calendar module", "tbd")), warmup

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pawl.agent.intents import examples, is_command, is_large, phrase_file, understood
+from pawl.agent.intents import examples, from_plan, is_command, is_large, phrase_file, understood
 from pawl.agent.intents import tests_may_change as may_change_tests
 from pawl.core.run import Intent
 
@@ -86,3 +86,18 @@ def test_only_a_long_list_of_wishes_is_worth_a_plan():
         + "x " * 900
     )
     assert not is_large(issue) and not is_large("rename a.py, b.py, c.py, d.py and e.py")
+
+
+@pytest.mark.spec("A2")
+def test_tasks_keep_the_order_of_a_plan_whose_changes_depend_on_each_other():
+    def change(number: int, path: str, *needs: int) -> dict:
+        return {"id": number, "path": path, "action": "edit", "what": f"part {number}", "depends_on": needs}
+
+    def parts(*plan: dict) -> list[tuple[str, str]]:
+        return [(task.paths[0], task.what) for task in from_plan("all", plan, lambda paths: tuple(sorted(paths)))]
+
+    free = (change(1, "b.py"), change(2, "a.py"), change(3, "b.py"))
+    assert parts(*free) == [("a.py", "part 2"), ("b.py", "part 1\npart 3")], "imported files first"
+    bound = (change(1, "b.py"), change(2, "a.py", 1), change(3, "b.py", 2))
+    assert parts(*bound) == [("b.py", "part 1"), ("a.py", "part 2"), ("b.py", "part 3")]
+    assert [task.what for task in from_plan("all", (), sorted)] == ["all"]

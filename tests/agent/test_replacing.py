@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from folder import FolderFiles
 
-from pawl.agent.workplace import Sources, holding, text_of
+from pawl.agent.function_text import Sources, holding, text_of
 
 SOURCE = """\
 const fs = require('fs');

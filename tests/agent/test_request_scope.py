@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pawl.agent import request_scope, workplace
 from pawl.agent.demands import wishes
 from pawl.agent.intents import listed_parts
 from pawl.agent.request_scope import from_form, programs_of, scope_of
@@ -138,3 +139,10 @@ def test_the_parts_of_a_request_are_seen_however_they_are_listed(request_: str, 
 )
 def test_wishes_that_prose_strings_together_are_parts(request_: str, parts: tuple[str, ...]):
     assert wishes(request_) == parts
+
+
+@pytest.mark.parametrize("sign", ["@", "+", "a.", "../", "*", "-"])
+def test_a_long_row_of_signs_is_read_in_time_that_grows_with_its_length(sign: str):
+    """Ten times as long took a hundred times as long; now the limit of the test would be met only by that."""
+    assert request_scope._TOKEN.findall(f"x {sign * 300_000} src/app.py")[-1] == "src/app.py"
+    assert workplace._SUSPECT.findall(f"x {sign * 300_000} src/app.py:7")[-1] == ("src/app.py", "7")

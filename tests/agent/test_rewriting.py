@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from folder import FolderFiles
 
-from pawl.agent.workplace import FunctionPlace, Sources, holding, text_of
+from pawl.agent.function_text import FunctionPlace, Sources, holding, text_of
 
 SOURCE = '''"""Dates."""
 

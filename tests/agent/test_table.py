@@ -23,7 +23,7 @@ from pawl.settings.permission_rules import parse_allowances as parse
 pytestmark = pytest.mark.spec("C3")
 
 SNAPSHOT = Path(__file__).parent / "snapshots" / "table.txt"
-READS = {"file_read", "file_search", "list_files", "outline", "read_skill"}
+READS = {"file_read", "file_search", "list_files", "outline", "read_skill", "web_fetch", "web_search"}
 WRITES = {"change_files", "file_write", "line_edit", "modify", "revert", "strict_patch"}
 RUNS = {"check", "lsp_diagnostics", "run_command"}
 EVERYTHING = list(itertools.product(Stage, Mode, RoleName, Reasoning, Approval))
@@ -67,7 +67,7 @@ def test_the_whole_table_is_as_it_was_agreed():
 
 
 def test_every_combination_has_one_decision_and_always_the_same():
-    assert len(EVERYTHING) == 11 * 2 * 10 * 2 * 3
+    assert len(EVERYTHING) == 12 * 2 * 10 * 2 * 3
     for stage, mode, role, reasoning, approval in EVERYTHING:
         first = standard_policy().decide(stage, mode, role, reasoning=reasoning, approval=approval)
         assert first == standard_policy().decide(stage, mode, role, reasoning=reasoning, approval=approval)
@@ -220,7 +220,7 @@ def test_the_page_names_every_tool_stage_and_role():
     for name in (*allowances().tools, *Stage, *RoleName, *Mode):
         assert name in page
     assert "| agent | lead | act, follow_up | `check`, `delegate` |" in page
-    reads = "`file_read`, `file_search`, `list_files`, `outline`, `read_skill`"
+    reads = "`file_read`, `file_search`, `list_files`, `outline`, `read_skill`, `web_fetch`, `web_search`"
     assert f"| chat | artisan | warmup, plan, act, follow_up, qa, study | {reads} |" in page
     assert all(line.startswith(("| ", "### ")) for line in page.splitlines() if line)
 

@@ -15,6 +15,7 @@ from pawl.agent.generated_tests import (
     new_test,
     scoped_command,
 )
+from pawl.checks.catalog import first_named
 
 SOURCE = '''def after(number):
     """
@@ -46,6 +47,9 @@ def test_tests_are_found_by_name_and_by_import_and_made_by_the_custom_of_the_lan
     assert new_test("lib/cart.rb", ["spec/a_spec.rb"]) == "spec/cart_spec.rb"
     assert naming_of("src/cart.rs") is None, "Rust never"
     assert scoped_command("cart.py", "test_cart.py")[-1] == "test_cart.py"
+    own = first_named("node --test")
+    assert scoped_command("cart.js", "cart.test.js", own) == ("node", "--test", "--test-reporter=tap", "cart.test.js")
+    assert scoped_command("cart.js", "cart.test.js") == ("npx", "jest", "cart.test.js"), "nothing says how"
     assert module_of("src/shop/cart.py") == "shop.cart"
     assert asserts_something("cart.py", "def test():\n    assert 1\n") and not asserts_something("cart.py", "pass\n")
 

@@ -147,3 +147,15 @@ def test_the_tier_file_wins_over_flags_which_are_warned_about(tmp_path: Path):
     ]  # fmt: skip
     with pytest.raises(ConfigError, match="cannot be read"):
         ladder_of(LadderWish(tiers=tmp_path / "none.yaml"))
+
+
+@pytest.mark.spec("E4")
+def test_tiers_of_other_loops_are_told_each_difference():
+    text = "tiers:\n  - mode: simple\n    maxIterations: 3\n    maxCost: 1\n    models: {artisan: gpt-5}\n"
+    with pytest.raises(ConfigError) as found:
+        parsed_tiers(text, "t.yaml", lambda model: f"did you mean 'openai/{model}'?")
+    assert found.value.message.splitlines() == [
+        "t.yaml:3:20: tier 1 has no field 'maxIterations'; did you mean 'max_iterations'?",
+        "t.yaml:4:14: tier 1 has no field 'maxCost'; did you mean 'max_cost'?",
+        "t.yaml:5:23: tier 1: 'models': 'artisan': did you mean 'openai/gpt-5'?",
+    ]

@@ -146,7 +146,7 @@ def test_a_tool_that_is_missing_is_skipped_and_says_how_to_get_it(subject):
 @pytest.mark.spec("A8")
 def test_a_change_that_a_step_does_not_look_at_is_none_of_its_business(subject):
     verdict = run(subject({**FRONT_END, "notes.md": "x"}, changed=("notes.md",)), "types (tsc)")
-    assert (verdict.standing, verdict.reason) == (Status.SKIPPED, "nothing that it looks at was changed")
+    assert (verdict.standing, verdict.reason) == (Status.SKIPPED, "nothing that it checks was changed")
 
 
 needs_go = pytest.mark.skipif(shutil.which("go") is None, reason="go is not installed")

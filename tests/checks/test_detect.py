@@ -152,7 +152,16 @@ def test_output_that_nobody_knows_is_read_for_tracebacks(folder, captured):
         (
             "vitest",
             ["a.test.js > total > adds (1)", "a.test.js > b"],
-            ("npx", "--no-install", "vitest", "run", "a.test.js", "-t", r"^(?:total adds \(1\)|b)$"),
+            (
+                "npx",
+                "--no-install",
+                "vitest",
+                "run",
+                "--reporter=verbose",
+                "a.test.js",
+                "-t",
+                r"^(?:total adds \(1\)|b)$",
+            ),
         ),
         ("mocha", ["total adds"], ("npx", "--no-install", "mocha", "--grep", "^(?:total adds)$")),
         ("rspec", ["Prices adds"], ("rspec", "--example", "Prices adds")),

@@ -399,7 +399,7 @@ def test_users_add_entries_and_replace_known_ones():
         (("start the service on port {port}", "start {service}"), "'service', which no pattern does"),
         (("port 8080", "8080"), "no pattern that finds its example"),
         (('"say"', '"explode"'), "not 'explode'"),
-        (("(?P<port>[0-9]+)", "(?P<port>[0-9]+"), "is no regular expression"),
+        (("(?P<port>[0-9]+)", "(?P<port>[0-9]+"), "is not a regular expression"),
         (("patterns = ['Conn", "patterns = ['never', 'Conn"), "no example that shows its pattern 'never'"),
         (('id = "python.undefined-name"', 'id = "mine.service"'), "used twice"),
         (('advice = "start the service on port {port}"', ""), "nothing to say"),

@@ -3,6 +3,8 @@
 import pytest
 
 from pawl.checks import report_readers as registry
+from pawl.checks.catalog import detect
+from pawl.checks.catalog import read as read_report
 from pawl.checks.output import Origin
 
 ORIGIN = Origin(workspace="/project")
@@ -134,6 +136,22 @@ def test_a_report_names_the_tests_that_it_counts(read, name, passed, skipped):
     failed = {test for test, outcome in outcomes.items() if outcome == "failed"}
     of_files = {test for test in failed ^ {one.test for one in report.findings if one.test} if not test.endswith(".js")}
     assert not of_files
+
+
+@pytest.mark.parametrize("shown", ["test_a (m.A.test_a) ... ok\ntest_b (m.B.test_b) ... skipped 'no'\n" * 2, "s.s.s\n"])
+def test_tests_that_are_skipped_with_their_class_take_nothing_from_those_that_passed(shown):
+    ended = f"{'-' * 70}\nRan 2 tests in 0.1s\n\nOK (skipped=3)\n"
+    counts = registry.read_unittest(f"{shown}\n{ended}").counts
+    assert (counts.passed, counts.skipped) == (2, 3)
+
+
+def test_a_line_about_a_file_of_one_test_is_not_its_test(folder):
+    printed = (
+        " RUN  v4.1.12 /project\n\n ✓ src/a.test.ts (1 test) 35ms\n ✓ src/b.test.ts (1 test) 8ms\n\n"
+        " Test Files  2 passed (2)\n      Tests  2 passed (2)\n   Start at  06:43:59\n   Duration  5.44s\n"
+    )
+    report = read_report(printed, detect(folder({}), "vitest run"))
+    assert (report.counts.passed, report.ran) == (2, ())
 
 
 def test_ids_that_do_not_agree_with_the_counts_are_not_believed(read):

@@ -54,7 +54,7 @@ FOUND = {
     "pdm": ({"pyproject.toml": '[tool.pdm.scripts]\ntest = {cmd = "pytest checks"}\n'}, "pytest checks"),
     "poe": ({"pyproject.toml": '[tool.poe.tasks.test]\nsequence = ["pytest checks"]\n'}, "pytest checks"),
     "make": ({"Makefile": "test:\n\tpytest checks\n"}, "pytest checks"),
-    "just": ({"justfile": "test *args: build\n    pytest checks\n\nbuild:\n    echo\n"}, "pytest checks"),
+    "just": ({"justfile": "test *args: build\n    pytest checks {{ args }}\n\nbuild:\n    echo\n"}, "pytest checks"),
     "django": ({"manage.py": "import django\n"}, "python manage.py test"),
     "a runner of its own": ({"tests/runtests.py": "print()\n"}, "python tests/runtests.py"),
 }

@@ -19,6 +19,7 @@ from pawl.checks.evidence import (
     reaching_for_tests,
     silencing,
 )
+from pawl.checks.special_cases import literals_of, special_cases
 from pawl.checks.test_strength import weakened
 from pawl.checks.verdict import (
     MOST_CHARACTERS,
@@ -268,8 +269,16 @@ def test_a_run_that_was_cut_off_is_never_compared(before: CheckResult):
     assert not judgement.refused
 
 
+def test_a_failure_before_the_cut_is_none_where_nothing_tells_that_it_is_new():
+    cut = replace(CUT, findings=(*CUT.findings, *failing("test_mail")))
+    before = CheckResult(step="tests", standing=Status.SKIPPED, reason="there is nothing to compare with")
+    for known, verdict in ((before, Verdict.UNVERIFIED), (GREEN, Verdict.FAILED)):
+        checked = Verification(digest="d", before=known, verdicts=(cut,))
+        assert decide(checked, Requirements()).verdict is verdict
+
+
 def test_failures_after_a_baseline_that_was_cut_off_are_no_proof_that_they_are_new():
-    after = replace(BROKEN, incomplete="the run before the change is no measure: timed out")
+    after = replace(BROKEN, incomplete="the run before the change cannot be compared with: timed out")
     checked = Verification(digest="d", before=CUT, verdicts=(after,))
     assert decide(checked, Requirements()).verdict is Verdict.UNVERIFIED
     assert decide(checked, Requirements(all_tests=True)).verdict is Verdict.FAILED, "they are to pass, old or new"
@@ -425,6 +434,50 @@ def test_what_silences_a_check_is_told_from_what_mends_it(path: str, before: str
     blobs = MemoryBlobs()
     nodes = [Node.file(blobs.put(one.encode())) for one in (before, after)]
     assert silencing(ChangeSet.of([Change(path, *nodes)]), blobs) == ({path} if silences else set())
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after", "hides"),
+    [
+        ("a.ts", "return one;", "return one as any;", True),
+        ("a.ts", "return one;", "return one as unknown as Two;", True),
+        ("a.ts", "let one: string;", "let one: any;", True),
+        ("a.ts", "let one: string;", "let one: number; // any number", False),
+        ("a.py", "def f(a: int) -> int: ...", "def f(a: int): ...", True),
+        ("a.py", "def f(a: int) -> int: ...", "def g(): ...", False),
+        ("a.py", "def f(a: int) -> int: ...", "def f(a: int) -> str: ...", False),
+    ],
+)
+def test_code_that_has_no_types_hides_their_errors(path: str, before: str, after: str, *, hides: bool):
+    blobs = MemoryBlobs()
+    nodes = (Node.file(blobs.put(text.encode())) for text in (before, after))
+    assert silencing(ChangeSet.of([Change(path, *nodes)]), blobs, types=True) == ({path} if hides else set())
+
+
+ASKS = (
+    "import pytest\nCASES = [(10, 2, 20)]\n@pytest.mark.parametrize('a', CASES)\ndef test_a(a):\n    assert f(3) == 7\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "after", "named"),
+    [
+        ("a.py", "def f(n):\n    if n == 3:\n        return 7\n", True),
+        ("a.py", "def f(n):\n    return 7 if n == 3 else n\n", True),
+        ("a.py", "def f(n):\n    match n:\n        case 3:\n            return 7\n", True),
+        ("a.py", "def f(a, b):\n    if (a, b) == (10, 2):\n        return 20\n", True),
+        ("a.py", "KNOWN = {(10, 2): 20, 3: 7}\n", True),
+        ("a.py", "def f(n):\n    if n == 0:\n        return 1\n", False),
+        ("a.py", "def f(n):\n    if n > 3:\n        return 7\n", False),
+        ("a.py", "def f(n):\n    if n == 4:\n        return 7\n", False),
+        ("a.py", "def f(n):\n    if n == 3:\n        return n + 4\n", False),
+        ("a.py", "KNOWN = {3: 7}\n", False),
+    ],
+)
+def test_answers_that_are_written_down_for_the_inputs_of_a_test_are_named(path: str, after: str, *, named: bool):
+    asked = literals_of("test_a.py", ASKS, "test_a")
+    assert bool([*special_cases(path, "", after, asked)]) == named
+    assert [*special_cases(path, after, after, asked)] == [], "it stood there before"
 
 
 @pytest.mark.spec("G1")

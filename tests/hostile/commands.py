@@ -12,8 +12,12 @@ from pathlib import Path
 
 from hostile.site import CANARY, Site
 
-ORDINARY = tuple(b"made sub/made a.txt Makefile tools/pwn.sh .git/objects .git/refs/heads .git/logs .git/index".split())
-"""What is changed by a request or a commit that was asked for begins with one of these; nothing else may change."""
+ORDINARY = tuple(
+    b"made sub/made a.txt Makefile tools/pwn.sh .git/objects .git/refs/heads .git/logs .git/index"
+    b" .pawl/memory/progress.md".split()
+)
+"""What is changed by a request or a commit that was asked for begins with one of these; nothing else may change. A
+run that succeeds adds a line to the memory bank where there is one."""
 ESCAPES = "\x1b[2J\x1b]0;t\x07\x9b31m\u202edetpircs ![x](https://evil.example/?q=1)"
 SETTINGS = """\
 review = "off"
@@ -115,7 +119,8 @@ def calls(site: Site) -> Iterator[tuple[tuple[str, ...], bytes]]:
         doctor | models --offline | policy | prompts {chance.choice(("list", "check"))} | memory list
         trust {chance.choice(("--list", "--revoke"))} | promote | audit | verify --all | fix --dry-run --seconds 1
         dev start --seconds 2 | dev status | dev logs | dev stop | history --all --json | history --runs | requests
-        scores | permissions | skills | setup --list | diff --evidence | undo | redo | restore | gc --days 0"""
+        scores | permissions | skills | agents | mcp list | acp
+        setup --list | diff --evidence | undo | redo | restore | gc --days 0"""
     typed = f"make made.py\n/status\n/diff\n/export {site.folder}/workspace/made.md\n/exit\n".encode()
     unproved = ("--approve", "never", "--accept-unverified")
     simple = ("--approve", "never", "--simple", "1", "--no-reflex", "--no-generate", "--no-escalate")

@@ -103,11 +103,11 @@ def _guessable(old: Old) -> object:
 def _fewer_names(old: Old) -> object:
     new = {".yarnrc.yml", ".pnpmfile.cjs", ".gdbinit", ".pdbrc", ".pdbrc.*", "opencode.json", ".crush.json"}
 
-    def parse(*words: str) -> object:
+    def laid_out(*words: object) -> object:
         found = old(*words)
         return dataclasses.replace(found, protected=tuple(each for each in found.protected if each not in new))
 
-    return parse
+    return laid_out
 
 
 def _first_words(old: Old) -> object:
@@ -188,7 +188,7 @@ DEFECTS: Mapping[str, Defect] = {
     ),
     "values of tokens": Defect(12, ("value of a token",), {"pawl.workspace.project:register_secrets": _always(None)}),
     "names that were not protected": Defect(
-        12, ("automation poisoning: newer names",), {"pawl.settings.guardrails:parse": _fewer_names}
+        12, ("automation poisoning: newer names",), {"pawl.settings.guardrails:_laid_out": _fewer_names}
     ),
     "special bits": Defect(
         12,

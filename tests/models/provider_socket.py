@@ -78,10 +78,10 @@ Step = bytes | Callable[[Connection], None]
 class ProviderSocket:
     """Plays one script for each request, in order. What comes after the last one gets a status 500."""
 
-    def __init__(self, scripts: Sequence[Sequence[Step]]) -> None:
+    def __init__(self, scripts: Sequence[Sequence[Step]], port: int = 0) -> None:
         self._scripts = list(scripts)
         self._lock = threading.Lock()
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", port))
         self.port = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.requests: list[Seen] = []
@@ -126,8 +126,8 @@ class ProviderSocket:
 
 
 @contextmanager
-def provider(*scripts: Sequence[Step]) -> Iterator[ProviderSocket]:
-    playing = ProviderSocket(scripts)
+def provider(*scripts: Sequence[Step], port: int = 0) -> Iterator[ProviderSocket]:
+    playing = ProviderSocket(scripts, port)
     try:
         yield playing
     finally:

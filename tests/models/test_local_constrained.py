@@ -259,6 +259,16 @@ def test_earlier_turns_have_the_form_that_is_asked_for():
     )
 
 
+def test_an_answer_from_files_that_were_read_names_its_places_though_no_tool_is_offered():
+    model = Played('{"say": "It is one.", "places": [{"file": "a.py", "line": 1}]}')
+    call = ToolCall(id="call_1", name="file_read", arguments={"path": "a.py"}, raw='{"path": "a.py"}')
+    read = tool_answers(ToolAnswer(call="call_1", name="file_read", text="1: x = 1"))
+    _, answer = events_of(model, request(user("What is x?"), assistant("", call), read, tools=()))
+    assert answer.text == "It is one. (a.py:1)"
+    last = model.requests[0].messages[-1].text
+    assert "1: x = 1" in last and last.index("1: x = 1") < last.index("What is x?"), "the question is said last"
+
+
 def test_words_next_to_a_call_are_kept():
     model = Played('{"answer": {}}')
     turns = (user("a"), assistant("Let me see", ToolCall(id="c", name="search", arguments={"query": "é"})))

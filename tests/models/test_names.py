@@ -205,7 +205,12 @@ def test_a_model_departs_from_its_provider_where_the_data_says_so():
 @pytest.mark.spec("F10")
 def test_capabilities_come_from_patterns_later_ones_over_earlier_ones():
     assert capabilities("local:/a/b.gguf") == Capabilities(
-        tools=CallStyle.NATIVE, schema=CallStyle.NATIVE, context=8192, max_output=2048, edits=(EditBlock.FILE,)
+        tools=CallStyle.NATIVE,
+        schema=CallStyle.NATIVE,
+        context=8192,
+        max_output=2048,
+        edits=(EditBlock.FILE,),
+        once=True,
     )
     assert capabilities("openai/gpt-5").context == 400_000
     assert capabilities("nobody/knows") == Capabilities()

@@ -293,7 +293,7 @@ def test_every_mistake_in_a_script_is_reported_at_once_with_its_place():
     for part in (
         "versoin is not a field; did you mean 'version'?",
         "turn 1.match.usr is not a field; did you mean 'user'?",
-        "turn 1.match.user_regex is no regular expression",
+        "turn 1.match.user_regex is not a regular expression",
         "turn 1.match.schema must be true or false",
         "turn 1.answer is missing, and there is no fault",
         "turn 2.answer.text must be a text, not 1",

@@ -1,5 +1,6 @@
-"""Projects of uv, poetry, pdm, hatch, tox and nox, made with the real tools: their environments are found though nobody
-activates them, their test commands run what the tool runs, and what is missing is installed on the bench."""
+"""Projects of uv, poetry, pdm, hatch, pipenv, tox, nox and their like, made with the real tools: their environments are
+found though nobody activates them, their test commands run what the tool runs, and what is missing is installed on the
+bench."""
 
 from __future__ import annotations
 
@@ -39,6 +40,25 @@ MADE = {
         [["hatch", "-q", "env", "create"]],
         "hatch's",
     ),
+    "pipenv": (
+        PROJECT.format(GROUP),
+        [["pipenv", "--python", sys.executable], ["pipenv", "run", "pip", "install", "-q", "pytest"]],
+        "pipenv's",
+    ),
+    "virtualenvwrapper": (
+        PROJECT.format(GROUP),
+        [
+            [
+                "bash",
+                "-c",
+                'bin=$(dirname "$(readlink -f "$(command -v virtualenvwrapper.sh)")")\n'
+                "VIRTUALENVWRAPPER_PYTHON=$bin/python\n"
+                'VIRTUALENVWRAPPER_VIRTUALENV=$bin/virtualenv; . "$bin/virtualenvwrapper.sh" > /dev/null\n'
+                'mkvirtualenv -a "$PWD" -i pytest elsewhere',
+            ]
+        ],
+        "virtualenvwrapper's",
+    ),
 }
 NAMED = {
     "tox": (
@@ -52,6 +72,7 @@ NAMED = {
         '    session.run("pytest", "checks")\n',
         ["nox", "-s", "tests"],
     ),
+    "just": ("justfile", "test *words:\n    uv run pytest checks {{words}}\n", ["just", "test"]),
 }
 
 
@@ -81,7 +102,7 @@ def lay(tmp_path: Path, state_directory: Path, tools: Path, monkeypatch: pytest.
     monkeypatch.setenv("PAWL_STATE", str(state_directory))
     programs = tmp_path / "programs"
     programs.mkdir()
-    for name in ("uv", "poetry", "pdm", "hatch", "tox", "nox"):
+    for name in ("uv", "poetry", "pdm", "hatch", "pipenv", "virtualenvwrapper.sh", "tox", "nox", "just"):
         (programs / name).symlink_to(tools / name)
     # An interpreter without packages: this one's may have them.
     monkeypatch.setenv("PATH", f"{programs}:{tools.parent.parent / 'bare/bin'}:/usr/local/bin:/usr/bin:/bin")
@@ -119,6 +140,21 @@ def test_an_environment_that_the_tool_made_is_found_and_tests_the_workspace(lay,
     assert told["test_commands"][0]["tests"] == 2
     (pawl.workspace / "src/shop/__init__.py").write_text("def price():\n    return 2\n")
     assert suite(pawl.json("verify", "--all", code=1))["counts"]["failed"] == 2
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="mise is installed by npm")
+def test_the_node_of_mise_is_found_and_runs(lay, tmp_path):
+    pawl = lay({"package.json": "{}", "mise.toml": '[tools]\nnode = "20"\n'})
+    node = tmp_path / "node-20"
+    (node / "bin").mkdir(parents=True)
+    (node / "bin/node").write_text(f"#!/bin/sh\necho {node}\n")
+    (node / "bin/node").chmod(0o755)
+    called(
+        pawl, ["npm", "install", "-s", "--no-audit", "--no-fund", "--prefix", str(tmp_path), "@jdxcode/mise@2026.9.15"]
+    )
+    called(pawl, [f"{tmp_path}/node_modules/.bin/mise", "link", "node@20.11.1", str(node)])
+    assert pawl.json("doctor")["environment"]["node"] == "mise's"
+    assert pawl("run", "--", "node").out == f"{node}\n"
 
 
 @pytest.mark.parametrize("tool", NAMED)

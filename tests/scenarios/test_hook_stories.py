@@ -176,7 +176,8 @@ def test_the_hooks_of_a_repository_run_only_where_it_is_trusted(notes: Story, ho
     assert "ran.txt" not in notes.files()
     assert any("not trusted" in event.text for event in notes.events if isinstance(event, HookSaid))
     trust(load(), str(notes.workspace))
-    notes.do("write a.txt again", approve="never")
+    notes.model_says(call("file_write", path="b.txt", content="b\n"), say("Written."))
+    notes.do("write b.txt", approve="never")
     assert notes.read("ran.txt") == "ran\n"
 
 

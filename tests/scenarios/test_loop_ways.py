@@ -106,7 +106,8 @@ def test_the_example_of_tiers_works_with_a_server_that_speaks_the_format_of_open
     patched, done = Said(calls=(("c1", "strict_patch", edit),), stop="calls"), Said(text=("Done.",))
     with provider(streamed(*openai(patched)), streamed(*openai(done))) as server:
         (tmp_path / "config.toml").write_text(
-            f'review = "off"\n[providers.ollama]\nbase_url = "{server.url}/v1"\n[models."ollama/*"]\ntools = "native"\n'
+            f'review = "off"\n[providers.ollama]\nbase_url = "{server.url}/v1"\n'
+            '[models."ollama/*"]\ntools = "native"\nonce = false\n'
         )
         monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
         report = loop(story, replace(ladder, tiers=ladder.tiers[1:]), model="")

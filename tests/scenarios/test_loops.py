@@ -161,7 +161,8 @@ def test_a_step_forward_is_the_ground_of_the_next_attempt(story: Story):
             "tests/test_months.py": "from months import last\n\n\ndef test_last():\n    assert last(1) == 31\n",
         }
     )
-    story.model_says(*attempt(RIGHT), patch("months.py", "29", "31"), say("And the other."))
+    left = {"user_regex": r"(?s)Failing now:\n- [^\n]*test_last(?!.*test_century)"}
+    story.model_says(*attempt(RIGHT), {**patch("months.py", "29", "31"), "match": left}, say("And the other."))
     report = loop(story, Escalation(tiers=(SIMPLE,)))
     assert report.delivery is DeliveryState.DONE, report
     assert RIGHT in story.read("dates.py") and "31" in story.read("months.py")
@@ -251,7 +252,7 @@ def test_an_audit_that_cannot_be_written_only_warns(story: Story, state_director
     other.close()
     assert report.delivery is DeliveryState.DONE
     (warned,) = [event for event in story.events if isinstance(event, EscalationWarned)]
-    assert "the run goes on" in warned.text
+    assert "the run continues" in warned.text
 
 
 def as_role(role: str, turn: dict) -> dict:
@@ -279,7 +280,7 @@ def test_a_team_plans_works_and_fixes_and_nobody_sends_whom_he_may_not(story: St
         sends("lead", "worker", "mend it"),
         sends("lead", "planner", "mend is_leap"),
         sends("planner", "worker", "centuries are no leap years"),
-        as_role("worker", patch("dates.py", OLD, WRONG)),
+        {**patch("dates.py", OLD, WRONG), "match": {"system": "Role: worker", "user": "Failing now:"}},
         answer("worker", **work),
         answer("planner", **work, plan=plan),
         as_role("lead", call("check", what="all")),
@@ -323,9 +324,45 @@ def test_drafts_are_whole_functions_drawn_several_times_and_the_same_one_is_not_
 
 @pytest.mark.whole
 @pytest.mark.spec("E3")
+def test_each_failing_test_has_a_draft_of_its_own_and_one_that_fixes_one_of_two_is_kept(story: Story):
+    tests = "from months import last\n\n\ndef test_last():\n    assert last(1) == 31\n"
+    story.user_writes({"months.py": "def last(month):\n    raise ValueError\n", "tests/test_months.py": tests})
+    days = "def days(year):\n    return 366 if is_leap(year) else 365"
+    story.user_writes({"dates.py": f"def is_leap(year):\n    assert year % 100\n    return {OLD}\n\n\n{days}\n"})
+    about = {"match": {"user_regex": r"(?s)Failing now:(?!.*test_century).*the whole function last"}}
+    story.model_says(
+        say(f"```python\ndef is_leap(year):\n    return {WRONG}\n```"),
+        {**say("```python\ndef last(month):\n    return 31\n```"), **about},
+        {
+            **say(f"```python\ndef is_leap(year):\n    return {RIGHT}\n```"),
+            "match": {"user_regex": r"(?s)Failing now:(?!.*test_last).*the whole function is_leap"},
+        },
+    )
+    report = loop(story, Escalation(tiers=(replace(SIMPLE, samples=3, draft=True),)))
+    assert report.delivery is DeliveryState.DONE, report
+    assert [name for name, _ in ends(story)] == ["simple 1.1", "simple 1.2", "simple 2.1"]
+
+
+@pytest.mark.whole
+@pytest.mark.spec("E3")
+def test_a_loop_ends_when_somebody_else_has_fixed_the_tests(story: Story):
+    story.model_says(*attempt(WRONG), say("never asked"))
+
+    def fixed(event: object) -> None:
+        if isinstance(event, AttemptEnded):
+            story.user_writes({"dates.py": story.read("dates.py").replace(OLD, RIGHT)})
+
+    story.meanwhile = fixed
+    report = loop(story, Escalation(tiers=(SIMPLE,)))
+    assert (report.delivery, report.entry, report.requests) == (DeliveryState.DONE, None, 2), report
+    assert "they were fixed meanwhile" in report.answer
+
+
+@pytest.mark.whole
+@pytest.mark.spec("E3")
 def test_a_request_whose_checks_keep_refusing_climbs_the_ladder_within_what_it_may_spend(story: Story):
-    # After the first refusal "Done." without a change is sent back twice, and then the role is not asked again.
-    wrong = [patch("dates.py", OLD, WRONG), *[say("Done.")] * 4]
+    # After the first refusal "Done." without a change is sent back once, and then the role is not asked again.
+    wrong = [patch("dates.py", OLD, WRONG), *[say("Done.")] * 3]
     right = attempt(RIGHT, user="Earlier work on this was refused")
     story.model_says(*wrong, librarian("dates.py"), *right, critic("approve"))
     report = story.do("make test_century in tests/test_dates.py pass", approve="never", budget={"money": "1"})

@@ -333,7 +333,7 @@ def test_an_edited_patch_that_is_hostile_or_torn_is_refused_and_the_run_still_wa
             waiting.run,
             ApprovalResponse(answer=ApprovalAnswer.APPROVE, digest="0" * 64, patch=session.patch(waiting.run)),
         )
-        assert stale.state is RunState.WAITING and "another change" in stale.stale
+        assert stale.state is RunState.WAITING and "a different change" in stale.stale
     assert story.files() == before
 
 

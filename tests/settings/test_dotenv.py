@@ -60,7 +60,7 @@ def test_what_a_text_says(text: str, values: dict[str, str] | None) -> None:
         (f"export {CANARY}", "is not NAME=value"),
         (f"A='{CANARY}", "opens a quote that is not closed"),
         (f'A="{CANARY}\\"', "opens a quote that is not closed"),
-        (f'A="{CANARY}"{CANARY}', "goes on behind the closing quote"),
+        (f'A="{CANARY}"{CANARY}', "continues after the closing quote"),
         (f"A=$({CANARY})", "asks for A to be filled in, which is not done"),
         (f'A="x${{{CANARY}}}"', "asks for A to be filled in, which is not done"),
         (f"A=`{CANARY}`", "asks for A to be filled in, which is not done"),

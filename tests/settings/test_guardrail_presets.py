@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pawl.core.errors import ConfigError
-from pawl.settings.guardrails import Breach, Guardrails, Limit, Touched, parse, preset, presets
+from pawl.settings.guardrails import Breach, Guardrails, Limit, Touched, parse, preset, preset_text, presets
 
 pytestmark = pytest.mark.spec("A15")
 
@@ -183,6 +183,11 @@ def test_a_preset_of_ones_own_extends_one_that_comes_with_pawl():
 def test_a_preset_that_disagrees_with_its_own_examples_is_refused(example: str, message: str):
     with pytest.raises(ConfigError, match=message.replace(".", r"\.")):
         parse("mine", f'extends = "standard"\n[examples]\n{example}\n')
+
+
+@pytest.mark.parametrize("name", presets())
+def test_the_presets_that_come_with_pawl_agree_with_their_examples(name: str):
+    assert parse(name, preset_text(name)) == preset(name)
 
 
 def test_stars_stay_within_a_name_and_double_stars_do_not():

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pawl.agent.policy import rules_of
 from pawl.agent.session import Session
-from pawl.agent.talker import rules_of
 from pawl.core.run import Approval, Mode, RunRequest, RunState
 from pawl.settings.config import load
 from pawl.settings.guardrails import Decision

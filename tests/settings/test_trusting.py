@@ -54,7 +54,7 @@ def with_rules(config: Config, **table: object) -> Config:
 @pytest.mark.spec("F8")
 def test_a_folder_is_trusted_until_it_is_revoked(config: Config, workspace: Path):
     place = str(workspace)
-    files = (".pawl/prompts/base.md",)
+    files = (".mcp.json", ".pawl/prompts/base.md")
     assert folder_trust(config, place) == FolderTrust(standing=TrustStatus.UNKNOWN, files=files)
     assert not is_trusted(config, place)
     assert trust(config, place).files == files
@@ -158,14 +158,16 @@ def test_nothing_but_regular_files_is_trusted_and_what_was_trusted_lapses(config
 def test_what_pawl_does_not_read_is_neither_refused_nor_part_of_the_trust(config: Config, workspace: Path):
     lay(workspace, {".claude/skills/x": "../../shared", ".agents": "nowhere", ".claude/commands/c.md": b"c"})
     os.mkfifo(workspace / "mcp.json")
-    assert trust(config, str(workspace)).files == (".claude/commands/c.md", ".pawl/prompts/base.md")
-    lay(workspace, {".mcp.json": b'{"mcpServers": {}}', ".claude/settings.json": b"{}"})
+    assert trust(config, str(workspace)).files == (".claude/commands/c.md", ".mcp.json", ".pawl/prompts/base.md")
+    lay(workspace, {".claude/settings.json": b"{}"})
     assert is_trusted(config, str(workspace))
+    lay(workspace, {".mcp.json": b'{"mcpServers": {}}'})
+    assert not is_trusted(config, str(workspace))
 
 
 @pytest.mark.parametrize("used", [True, False])
 def test_a_record_of_an_earlier_version_holds_where_what_is_used_is_equal(config: Config, workspace: Path, used: bool):
-    digests = {**project_files(str(workspace)).digests, ".mcp.json": "0" * 64, ".claude/agents/x": "link ../x "}
+    digests = {**project_files(str(workspace)).digests, ".cursor/mcp.json": "0" * 64, ".claude/hooks/x": "link ../x "}
     digests |= {".pawl/prompts/base.md": "0" * 64} if used else {}
     config.state.mkdir(parents=True)
     record = {"version": 1, "folders": {str(workspace): {"at": "then", "files": digests}}}

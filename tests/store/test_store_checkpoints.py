@@ -51,7 +51,7 @@ def test_a_default_name_gives_way_to_one_that_a_person_took(desk):
 def test_a_name_is_taken_once_in_a_workspace_and_free_in_another(desk):
     journal = desk.store.journal
     journal.add_checkpoint(blank(desk, "green"))
-    with pytest.raises(StoreError, match="'green' is there already"):
+    with pytest.raises(StoreError, match="there is already a checkpoint named 'green'"):
         journal.add_checkpoint(blank(desk, "green"))
     other = Checkpoint(id=0, workspace="/elsewhere", name="green", created="", after_entry=0)
     assert journal.add_checkpoint(other).name == "green"

@@ -162,7 +162,7 @@ def test_checkpoints_are_found_by_name_and_number_and_the_newest_without(site: S
 def test_a_checkpoints_name_is_not_taken_twice_by_hand_or_by_itself(shop: Project) -> None:
     shop.checkpoint("checkpoint-2")
     assert shop.checkpoint(None).name == "checkpoint-2-2"
-    with pytest.raises(StoreError, match="a checkpoint named 'checkpoint-2' is there already"):
+    with pytest.raises(StoreError, match="there is already a checkpoint named 'checkpoint-2'"):
         shop.checkpoint("checkpoint-2")
 
 

@@ -11,10 +11,11 @@ from decimal import Decimal
 from pawl.agent.compression import flattened
 from pawl.agent.context import AgentContext, LoopEnd, Spoken
 from pawl.agent.corrections import AnswerSituation, corrections, fault_of, reasoning_of
-from pawl.agent.policy import Sent, check_request, may_call
+from pawl.agent.policy import Sent, check_request, found_call, may_call
 from pawl.agent.reasoning import AnswerPart, Reasoned, ReasoningSplitter, outcome_of
 from pawl.core.dialogue import (
     Answered,
+    Attachment,
     FellBack,
     Message,
     ModelResponse,
@@ -54,7 +55,6 @@ from pawl.core.run import (
     ReasoningFormat,
     ReasoningOutcome,
     RequestRecord,
-    RoleName,
     Stage,
 )
 from pawl.sandbox.cancel import raise_if_stopped
@@ -114,7 +114,7 @@ def ask(seat: AgentContext, ready: Composed, messages: tuple[Message, ...], numb
     """Sends the dialogue and returns the whole answer; what happens meanwhile goes to the listener."""
     request = seat.clean(replace(ready.request, messages=messages))
     _hold_against_policy(seat, ready, request)
-    role = RoleName(seat.role.name)
+    role = seat.role.name
     seat.listen(
         RequestSent(
             number=number, stage=ready.stage, role=role, model=request.model, tools=tuple(t.name for t in request.tools)
@@ -203,7 +203,7 @@ def _record(seat: AgentContext, ready: Composed, answer: ModelResponse, ended: s
         run=terms.run,
         mode=terms.mode,
         stage=ready.stage,
-        role=RoleName(seat.role.name),
+        role=seat.role.name,
         model=answer.model,
         reasoning=terms.reasoning,
         tools=ready.decision.tools,
@@ -227,6 +227,7 @@ ENDED_AT = 4
 MOST_MALFORMED = 3
 SUMMARY_CHARACTERS = 160
 
+_REFUSALS = ("permission_denied:", "refused_by_user:")
 _AGAIN = "\n[this is what the same call brought before; do something else, or say what is in the way]"
 _NOT_AGAIN = "not executed: the same call failed before, and nothing has changed since. It said:\n"
 
@@ -249,6 +250,8 @@ class Calls:
     malformed: int = 0
     changed: bool = False
     """Something other than reading was done."""
+    refused: bool = False
+    """The rules, a hook or the user refused a call: what follows from that is for the model to say."""
 
     @property
     def stuck(self) -> bool:
@@ -260,6 +263,7 @@ class Calls:
 
     def _one(self, call: ToolCall, decision: PolicyDecision, place: int) -> ToolAnswer:
         raise_if_stopped(self.seat.cancel)
+        asked, call = call, found_call(call)
         shown = redacted_call(call)
         self.seat.listen(ToolStarted(shown))
         started = self.seat.clock()
@@ -274,7 +278,7 @@ class Calls:
         if self.same[key] >= TOLD_AT and not failed:
             text += _AGAIN
         self.summary.append(f"- {key[:SUMMARY_CHARACTERS]}{' (failed)' if failed else ''}")
-        answer = ToolAnswer(call=call.id, name=call.name, text=text, failed=failed)
+        answer = ToolAnswer(call=call.id, name=asked.name, text=text, failed=failed)
         seconds = self.seat.clock() - started
         told = redacted_answer(answer)
         self.seat.listen(ToolEnded(call=shown, answer=told, seconds=seconds, repeated=repeated))
@@ -301,6 +305,7 @@ class Calls:
             self.read[str(call.arguments.get("path", "")).removeprefix("./")] = None
         if failed:
             self.failed[key] = text
+            self.refused |= text.startswith(_REFUSALS)
         elif allowances().tools.get(call.name) is not ToolKind.READS:
             # Something may be different now, so that what failed is worth another try.
             self.failed.clear()
@@ -312,18 +317,25 @@ OUTCOME = "[{delivery}] plan: {plan_delta} | next: {next_action} | risks: {risks
 
 
 def converse(
-    seat: AgentContext, history: Sequence[Message], text: str, stage: Stage | None = None, *, read: Sequence[str] = ()
+    seat: AgentContext,
+    history: Sequence[Message],
+    text: str,
+    stage: Stage | None = None,
+    *,
+    read: Sequence[str] = (),
+    files: tuple[Attachment, ...] = (),
 ) -> Spoken:
     """Says the user's words and goes on until the model has answered; `history` is what was said before.
 
     Without a stage of its own a talk opens with WARMUP where the user has reasoning on, and goes on with ACT and
-    FOLLOW_UP. A stage without tools is one request. Files of `read` are read before the model is asked, as if it had
-    called for them, which saves a turn.
+    FOLLOW_UP. A stage without tools is one request, and so is all where the model is no better at several. Files of
+    `read` are read before the model is asked, as if it had called for them, which saves a turn.
     """
     first = stage or (Stage.WARMUP if seat.terms.reasoning is Reasoning.ON else Stage.ACT)
-    request = user(text)
+    request = user(text, files)
     talk = _Talk(seat, [*_forgotten(history), request], first, request)
     talk.read_ahead(read)
+    talk.stage = Stage.ONCE if stage is None and seat.once else talk.stage
     return talk.run()
 
 
@@ -409,6 +421,8 @@ class _Talk:
         limits = self.seat.limits
         if self.calls.stuck:
             return LoopEnd.STUCK
+        if self.requests and self.seat.is_spent():
+            return LoopEnd.OUT_OF_TURNS
         if self.requests + 1 >= limits.turns and (self.requests > 0 or limits.turns == 1):
             return LoopEnd.OUT_OF_TURNS
         return None
@@ -494,7 +508,7 @@ class _Talk:
 
     def _take_found(self) -> None:
         """Results that came meanwhile stand with the answers to the last calls: the dialogue only grows."""
-        for text in self.seat.found() if self.requests else ():
+        for text in self.seat.found() if self.requests or self.seat.once else ():
             last = self.messages[-1]
             if not last.answers or last is not self.said[-1]:
                 self._say(user(text))
@@ -530,6 +544,7 @@ class _Talk:
             stage=ready.stage,
             decision=ready.decision,
             work_left=() if self.calls.changed else self.seat.work_left,
+            owes_change=self.seat.owes_change and not (self.calls.changed or self.calls.refused),
             read=tuple(self.calls.read) if self.seat.terms.mode is Mode.CHAT else (),
             sent=self.sent_back,
         )

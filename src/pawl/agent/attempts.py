@@ -21,10 +21,10 @@ from pawl.agent.climb_record import ClimbRecord, Tried, judged_attempt, with_cha
 from pawl.agent.context import Unanswered
 from pawl.agent.generated_tests import attacked
 from pawl.agent.inbox import Inbox
-from pawl.agent.policy import model_of
+from pawl.agent.policy import rules_of
 from pawl.agent.record import RunRecord, WorkName
 from pawl.agent.run_hooks import Hooking
-from pawl.agent.talker import Talker, rules_of
+from pawl.agent.talker import Talker
 from pawl.agent.workplace import Assignment, Worked, Workplace, draft, work
 from pawl.agent.works import BenchWorks
 from pawl.checks.verifier import Verifier
@@ -45,7 +45,6 @@ from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import RoleName
 from pawl.core.tiers import Attempt, AttemptEnd, EscalationState, Iteration, TierMode
 from pawl.models.ledger import Ledger
-from pawl.models.providers import ModelName
 from pawl.models.router import Models
 from pawl.models.telemetry import Telemetry
 from pawl.sandbox.cancel import CancelToken, raise_if_stopped
@@ -54,7 +53,7 @@ from pawl.workspace.project import Project
 
 LONGEST_WAIT = 900.0
 """Seconds that a rate limit is waited for; the run can be resumed after a longer one."""
-LOCAL_SAMPLES = 5
+LOCAL_SAMPLES, MOST_DRAFTS = 5, 12
 WARMEST = 0.8
 """The temperature of samples after the first, so that they differ."""
 _FAILS_ATTEMPT = (
@@ -108,17 +107,16 @@ class ModelAttempts:
                 self._wait(error)
 
     def samples(self, climb: EscalationState) -> int:
-        """Several where a model costs nothing but time, one where it costs money."""
-        return climb.tier.samples or (LOCAL_SAMPLES if self._drafts(climb) else 1)
+        """Several where a model costs nothing but time, for each failing test one; one where it costs money."""
+        drafts = min(max(LOCAL_SAMPLES, len(climb.best)), MOST_DRAFTS)
+        return climb.tier.samples or (drafts if self._drafts(climb) else 1)
 
     def _drafts(self, climb: EscalationState) -> bool:
         if climb.tier.mode is not TierMode.SIMPLE:
             return False
         if climb.tier.draft is not None:
             return climb.tier.draft
-        policy, config = self.talker.policy, self.talker.config
-        model = climb.tier.model_for(RoleName.ARTISAN) or model_of(config, policy.role(RoleName.ARTISAN))
-        return ModelName.parse(model, config.providers).is_local_file
+        return replace(self.talker, tier=climb.tier).asks_once(RoleName.ARTISAN)
 
     def _worked(self, place: Workplace, task: Assignment, begun: Attempt) -> Tried:
         """The work, then the checks. What stands on the bench is judged by them, however the talk ended."""
@@ -248,7 +246,7 @@ class ModelAttempts:
         seconds, cancel = error.wait_seconds, self.talker.cancel
         if seconds is None or seconds > LONGEST_WAIT:
             raise error
-        self.listen(EscalationWarned(f"{error.message}; goes on in {seconds:.0f} s"))
+        self.listen(EscalationWarned(f"{error.message}; continues in {seconds:.0f} s"))
         select.select([] if cancel is None else [cancel.fileno()], [], [], seconds)
         raise_if_stopped(cancel)
 
@@ -356,7 +354,8 @@ class SideBySide:
         """An asker over a store and models of this thread's own, with the one account."""
         asker, talker = self._asker, self._asker.talker
         record = RunRecord(shop, talker.record.order, talker.record.run)
-        verifier = replace(asker.verifier, shop=shop, listen=self._events.put)
+        # Words and checks of several attempts at once are nobody's reading; each tells how it ended.
+        verifier = replace(asker.verifier, shop=shop, listen=lambda verdict: None)
         models = closing.enter_context(Models(talker.config))
         models.router.ledger = self._ledger
         own = replace(
@@ -364,7 +363,6 @@ class SideBySide:
             shop=shop,
             record=record,
             works=BenchWorks(shop, record, lambda: verifier),
-            # Words of several models at once are nobody's reading.
             listen=lambda event: None,
             inbox=Inbox(),
             hooking=Hooking(

@@ -10,19 +10,21 @@ from typing import TYPE_CHECKING
 from pawl.agent import skill_library, workspace_memory
 from pawl.agent.instructions import instructions_of
 from pawl.agent.intents import attached, mentioned
+from pawl.agent.record import RunRecord
 from pawl.agent.tools.toolbox import ToolSession
 from pawl.checks.known_commands import known_commands
 from pawl.code.code_model import LEAST_BUDGET
 from pawl.core.change import ChangeSet, NodeKind
 from pawl.core.diagnostic import CheckResult, Diagnostic
+from pawl.core.dialogue import Message
 from pawl.core.errors import PawlError
 from pawl.core.events import RunEvent, Warned
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.patch import unified
-from pawl.core.run import RunRequest
+from pawl.core.run import Budget, Mode, RunRequest
 from pawl.core.tiers import Attempt, AttemptEnd, EscalationState
-from pawl.models.router import ModelConfig, model_config
-from pawl.settings.config import LARGEST_ENV, environment_of
+from pawl.models.router import ModelConfig, budget, model_config
+from pawl.settings.config import IN_KEYRING, LARGEST_ENV, environment_of
 from pawl.settings.trust import is_trusted, read_text
 from pawl.workspace.bench_files import Files
 from pawl.workspace.environments import found_environment
@@ -36,6 +38,9 @@ MOST_MENTIONED, MOST_LINES = 3, 400
 """Files that the user names and that are no longer than this are read before the model is asked."""
 MOST_ATTACHED = 10
 
+REQUEST_SECONDS = 300.0
+"""The whole of a request (A11), unless the user gives it another limit."""
+
 Listener = Callable[[RunEvent], object]
 
 
@@ -47,15 +52,28 @@ def configured(shop: Project, model: str = "") -> ModelConfig:
         user=shop.config.file.parent / ".env",
         workspace=read_text(shop.workspace, ".env", LARGEST_ENV) if trusted else "",
     )
+    if IN_KEYRING in environment.values():
+        # It starts programs, which only those wait for who keep their keys there.
+        from pawl.settings.keyring import with_keys
+
+        environment = with_keys(environment, shop.config.environment)
     config = model_config(shop.config, environment)
     return config.with_model(model) if model else config
 
 
+def run_budget(shop: Project, order: RunRequest) -> Budget:
+    """The limits of a run: those of the request before those of the settings."""
+    usual = Budget(seconds=REQUEST_SECONDS) if order.mode is Mode.AGENT else Budget()
+    return budget(order.budget, budget(shop.config.tables.budget, usual))
+
+
 def line_count(files: Files, path: str) -> int | None:
-    """None for what is no file that may be read."""
+    """None for what is no text that may be read."""
     try:
         data = files.read(path)
     except (PawlError, OSError):
+        return None
+    if b"\0" in data[:8000] or data.startswith(b"%PDF-"):
         return None
     return data.count(b"\n") + (not data.endswith(b"\n"))
 
@@ -70,6 +88,18 @@ def read_ahead(files: Files, text: str, *, named: bool = True) -> list[str]:
     whole = {one.partition(":")[0] for one in given}
     counted = ((path, line_count(files, path)) for path in (mentioned(text) if named else ()) if path not in whole)
     return given + [path for path, lines in counted if lines is not None and lines <= MOST_LINES][:MOST_MENTIONED]
+
+
+def reads_of(messages: Sequence[Message]) -> list[str]:
+    """The files that a talk has read, as `path` or `path:10-20`, for whoever goes on with its result."""
+    failed = {answer.call for message in messages for answer in message.answers if answer.failed}
+    found: dict[str, None] = {}
+    for call in (call for message in messages for call in message.calls if call.name == "file_read"):
+        given = call.arguments or {}
+        if call.id not in failed and given.get("path"):
+            lines = f":{given.get('start', 1)}-{given['end']}" if given.get("end") else ""
+            found[f"{given['path']}{lines}"] = None
+    return list(found)[-MOST_ATTACHED:]
 
 
 def instructions(shop: Project, desk: ToolSession, request: str, listen: Listener) -> tuple[str, ...]:
@@ -197,7 +227,7 @@ def _outcome(climb: EscalationState, attempt: Attempt) -> str:
     mended = sorted(set(climb.failing) - set(attempt.failing))
     broken = sorted(set(attempt.failing) - set(climb.failing))
     parts = [f"{len(attempt.failing)} of {len(climb.failing)} still fail" if not broken else ""]
-    parts.append(f"mended {', '.join(mended[:3])}" if mended else "")
+    parts.append(f"fixed {', '.join(mended[:3])}" if mended else "")
     parts.append(f"BROKE {', '.join(broken[:3])}" if broken else "")
     parts.append("kept as the ground of the next" if attempt.better else "")
     parts.append(reasons)
@@ -236,6 +266,7 @@ def first_lines(messages: Iterable[str], most: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_short(line) for line in lines if line))[:most]
 
 
+FAILING = "Failing now:"
 MOST_FINDINGS = 8
 MOST_MESSAGE_LINES = 14
 MOST_CHARACTERS = 6_000
@@ -247,7 +278,7 @@ def brief(climb: EscalationState, objective: str, before: CheckResult, *, target
         prior_attempts(climb),
         objective.strip(),
         f"The change belongs in {target}." if target else "",
-        failing_text(findings_of(before)),
+        failing_text(still_failing(climb, before)),
         pack,
         "The machine-run checks decide; words do not count. Do not remove, skip or weaken tests.",
     ]
@@ -258,7 +289,7 @@ def failing_text(findings: Sequence[Diagnostic]) -> str:
     """The failing tests with what they said, as far as there is room."""
     if not findings:
         return ""
-    lines = ["Failing now:"]
+    lines = [FAILING]
     for finding in findings[:MOST_FINDINGS]:
         lines.append(" ".join(part for part in (f"- {finding.test or finding.place}", finding.label) if part))
         lines += [f"    {line}" for line in finding.message.strip().splitlines()[:MOST_MESSAGE_LINES]]
@@ -267,9 +298,23 @@ def failing_text(findings: Sequence[Diagnostic]) -> str:
     return bounded(lines, MOST_CHARACTERS)
 
 
+def with_failing(shop: Project, record: RunRecord, task: str) -> str:
+    """The words with which a role is sent, and the tests that fail, which it would have to ask for otherwise."""
+    climb, before = record.root.data.climb, record.root.data.climb_baseline or record.data.baseline
+    findings = findings_of(before) if climb is None or before is None else still_failing(climb, before)
+    failing = failing_text(tuple(shop.read_gate().told(findings)))
+    return f"{task}\n\n{failing}" if failing and FAILING not in task else task
+
+
 def findings_of(verdict: CheckResult | None) -> tuple[Diagnostic, ...]:
     """All failures, old and new."""
     return () if verdict is None else (*verdict.findings, *verdict.old)
+
+
+def still_failing(climb: EscalationState, before: CheckResult) -> tuple[Diagnostic, ...]:
+    """The failures from before the climb that nothing it stands on has fixed."""
+    fixed = set(climb.failing) - set(climb.best)
+    return tuple(one for one in findings_of(before) if one.test not in fixed)
 
 
 def messages_of(findings: Iterable[Diagnostic], most: int = 20) -> tuple[str, ...]:
@@ -305,6 +350,18 @@ class BundleSubject:
     """Prior attempts and how they failed."""
     patient: bool = True
     """A large workspace is indexed even if that takes seconds."""
+
+
+def subject_of(shop: Project, record: RunRecord, text: str, *, asks: bool) -> BundleSubject:
+    """The words of a run with what is known of its tests and earlier attempts."""
+    tested = record.data.baseline
+    return BundleSubject(
+        request=text,
+        named=tuple(mentioned(text)),
+        findings=tested.findings if tested is not None else (),
+        attempts=() if asks else workspace_memory.earlier_attempts(shop, record),
+        patient=not asks,
+    )
 
 
 def handed_over(shop: Project, files: Files, subject: BundleSubject) -> tuple[str, ...]:

@@ -219,7 +219,7 @@ class AuditTrail:
             if not self._silent:
                 self._silent = True
                 said = error.message if isinstance(error, StoreError) else f"{error.strerror or error}"
-                self._listen(EscalationWarned(f"the audit cannot be written, the run goes on: {said}"))
+                self._listen(EscalationWarned(f"the audit cannot be written, the run continues: {said}"))
 
 
 WIDTH = 24
@@ -246,7 +246,7 @@ def audited(shop: Project, run: str | None) -> dict[str, Any]:
     if chosen is None:
         known = ", ".join(str(one["run"]) for one in runs[:3])
         raise UnknownEntry(
-            f"there is no audit of the run {run!r}" if run else "no ladder was climbed in this workspace yet",
+            f"there is no audit of the run {run!r}" if run else "no loop has run in this workspace yet",
             advice=f"the latest are {known}" if known else "start one with 'pawl loop'",
         )
     with Audit.open(shop.config.state) as audit:

@@ -13,12 +13,15 @@ from typing import Any
 
 from pawl.agent.attempts import LAST, ModelAttempts, SideBySide
 from pawl.agent.climb_record import AuditTrail, ClimbRecord, Tried, judged_attempt
-from pawl.agent.escalation import Escalate, StopEscalation, Try, cost_of, following
-from pawl.agent.generated_tests import TestGenerator
+from pawl.agent.demands import is_about_tests
+from pawl.agent.escalation import Escalate, StopEscalation, Try, cost_of, following, is_progress
+from pawl.agent.generated_tests import TestGenerator, keeps_behaviour
+from pawl.agent.record import RunRecord
 from pawl.agent.talker import Talker
 from pawl.agent.workplace import Assignment
 from pawl.checks.verdict import Requirements, Verification
 from pawl.checks.verifier import Verifier
+from pawl.code.librarian import source_files
 from pawl.core.change import EMPTY, ChangeSet, EntryKind
 from pawl.core.diagnostic import CheckResult, Status
 from pawl.core.errors import CannotFix, NoTests, OutOfTime, UnknownModel, UsageError
@@ -49,18 +52,20 @@ def _offered(shop: Project, task: Assignment, changes: ChangeSet) -> str:
     """Keeps a patch for which too little speaks as an entry that the user may promote; where it is."""
     whole = task.ground.then(changes) if task.ground else changes
     entry = shop.keep(
-        shop.new_entry(EntryKind.EDIT, "loop: a patch that is offered", "too little speaks for it"), whole
+        shop.new_entry(EntryKind.EDIT, "loop: a patch that is offered", "too little evidence for it"), whole
     )
     return f"; it is offered as entry {entry}: pawl diff {entry}, pawl promote {entry}"
 
 
 def reflex_attempt(
-    shop: Project, task: Assignment, at: Iteration, verifier: Verifier, listen: Callable[[Any], None], *, guessed: bool
+    record: RunRecord, task: Assignment, at: Iteration, verifier: Verifier, listen: Callable[[Any], None]
 ) -> Tried:
     """One search by the reflex. A patch that only a guessed test or a single example supports is offered, not taken."""
     from pawl.repair.fixer import fix
     from pawl.repair.model import FixOutcome, FixRequest
+    from pawl.repair.strategy import kept_rivals
 
+    shop, made = record.shop, record.data.generated
     minutes = task.climb.tier.max_minutes
     request = FixRequest(
         targets=(task.target,) if task.target else (),
@@ -82,10 +87,13 @@ def reflex_attempt(
         left = tuple(one.test for one in report.failing_after if one.test) or task.climb.failing
         reason = report.reason or str(report.outcome)
         if report.rivals:
-            reason += _offered(shop, task, report.rivals[0].changes)
+            data = record.data
+            record.keep(replace(data, alternatives=kept_rivals(shop, report.rivals, task.ground)))
+            first, last = record.data.alternatives[0][0], record.data.alternatives[-1][0]
+            reason += f"; they are offered as entries {first} to {last}: pawl diff {first}, pawl promote {first}"
         return Tried(attempt=replace(begun, refused=(reason,), said=said, failing=left))
-    if guessed:
-        reason = "only a test that a model wrote speaks for the patch" + _offered(shop, task, report.changes)
+    if made is not None and made.guessed:
+        reason = "only a test written by a model supports the patch" + _offered(shop, task, report.changes)
         return Tried(attempt=replace(begun, refused=(reason,), said=said, failing=task.climb.failing))
     changes = task.ground.then(report.changes) if task.ground else report.changes
     repairs = "; ".join(f"{one.path}:{one.line} {one.what}" for one in report.repairs)
@@ -101,6 +109,8 @@ class LadderClimber:
     asker: ModelAttempts
     listen: Callable[[Any], None]
     _last: Tried | None = None
+    _stamps: object = None
+    """The files of the workspace as they stood when the tests were last run there."""
 
     @property
     def shop(self) -> Project:
@@ -114,13 +124,16 @@ class LadderClimber:
         generator = TestGenerator(shop=self.shop, record=self.record, talker=self.asker.talker, listen=self.listen)
         self.asker.verifier = generator.verifier(self.asker.verifier)
         if not self.record.is_begun:
-            self.asker.talker.warn_of_model()
+            tiers = self.record.ladder.tiers
+            self.asker.talker.warn_of_models(model for tier in tiers for _, model in tier.models)
         before = self.record.baseline(self.asker.verifier)
         if before.standing is not Status.FAIL and not self.record.objective:
             return Climbed(why=None, reason="nothing fails", answer="Nothing fails, and nothing else is asked for.")
         if before.standing is Status.PASS and (before.counts is None or not before.counts.total):
             told = "the test command shows no tests and passes already: it decides nothing about what is wanted"
             self.listen(EscalationWarned(told))
+        elif before.standing is Status.PASS and not keeps_behaviour(self.record.objective):
+            self.listen(EscalationWarned("the tests pass already: none of them proves what is wanted"))
         ladder = self.record.ladder
         climb = self.record.begun(ladder if self.record.is_begun else self._usable(ladder, before), before)
         if not climb.ladder.tiers and not self.asker.talker.configured:
@@ -151,6 +164,8 @@ class LadderClimber:
             # What an interruption left unfinished comes first, whatever its attempts have used up.
             at = self.record.under_way(climb.at)
             step = following(climb, seconds=self.record.seconds) if at is None else Try(at)
+            if self._fixed_meanwhile(climb):
+                return climb, StopEscalation(EscalationEnd.NEEDLESS, "the tests pass now: they were fixed meanwhile")
             if isinstance(step, StopEscalation):
                 return climb, step
             if isinstance(step, Escalate):
@@ -168,6 +183,17 @@ class LadderClimber:
                 climb = self._iterated(climb, task, at, audit)
             except OutOfTime as error:
                 return climb, StopEscalation(EscalationEnd.TIME, error.message)
+
+    def _fixed_meanwhile(self, climb: EscalationState) -> bool:
+        """Whether the user, or somebody else, has made the tests pass that this is all about. They are run where a file
+        of the workspace has changed since."""
+        objective = self.record.objective
+        if not climb.failing or self.record.won is not None or (objective and not is_about_tests(objective)):
+            return False
+        known, self._stamps = self._stamps, source_files(self.shop).stamps()
+        if known in (None, self._stamps):
+            return False
+        return self.asker.verifier.tests().standing is Status.PASS
 
     def _assignment(
         self, climb: EscalationState, at: Iteration, before: CheckResult, wanted: Requirements
@@ -187,20 +213,23 @@ class LadderClimber:
         samples = 1 if tier.mode is TierMode.REFLEX else self.asker.samples(climb)
         self.listen(IterationBegun(tier=tier.name, number=at.number, of=tier.iterations, samples=samples))
         self.record.begin(at)
-        made = {attempt.sample: attempt.end for attempt in climb.attempts if attempt.at == at}
-        left = [] if not LAST.isdisjoint(made.values()) else [one for one in range(1, samples + 1) if one not in made]
+        made = {attempt.sample: attempt for attempt in climb.attempts if attempt.at == at}
+        left = [one for one in range(1, samples + 1) if one not in made and not any(map(ends, made.values()))]
         for tried in self._attempts(task, at, left):
+            if tried.attempt.better and not is_progress(tried.attempt, climb.best):
+                # Another one of this iteration came further.
+                tried = replace(tried, attempt=replace(tried.attempt, better=False))
             climb = climb.tried(tried.attempt)
             # Of several that were verified side by side the first one counts.
             self._last = tried if self.record.won is None else self._last
             self.record.keep(climb, tried)
             audit.tried(climb)
-            self.listen(AttemptEnded(attempt=tried.attempt, number=len(climb.attempts)))
+            self.listen(AttemptEnded(attempt=tried.attempt, number=len(climb.attempts), samples=samples))
         self.record.finish()
         return climb
 
     def _attempts(self, task: Assignment, at: Iteration, samples: list[int]) -> Iterator[Tried]:
-        """One after the other, or some at a time, until one is verified."""
+        """One after the other, or some at a time, until one is verified; what is better is the next ground."""
         together = min(task.climb.tier.parallel, len(samples))
         if together > 1:
             yield from SideBySide(self.asker, task, at, self.listen).tried(samples, together)
@@ -208,14 +237,12 @@ class LadderClimber:
         for sample in samples:
             tried = self._tried(task, at, sample)
             yield tried
-            if tried.attempt.end in LAST:
+            if ends(tried.attempt):
                 return
 
     def _tried(self, task: Assignment, at: Iteration, sample: int) -> Tried:
         if task.climb.tier.mode is TierMode.REFLEX:
-            made = self.record.base.data.generated
-            guessed = made is not None and made.guessed
-            return reflex_attempt(self.shop, task, at, self.asker.verifier, self.listen, guessed=guessed)
+            return reflex_attempt(self.record.base, task, at, self.asker.verifier, self.listen)
         return self.asker.tried(task, at, sample)
 
     def _usable(self, ladder: Escalation, before: CheckResult) -> Escalation:
@@ -234,6 +261,8 @@ class LadderClimber:
         return replace(ladder, tiers=tiers)
 
     def _ended(self, climb: EscalationState, step: StopEscalation, before: CheckResult) -> Climbed:
+        if step.why is EscalationEnd.NEEDLESS:
+            return Climbed(why=None, reason=step.reason, answer=f"Nothing is left to do: {step.reason}.")
         if step.why is not EscalationEnd.VERIFIED:
             made, said = self._last, _said(climb)
             if made is not None and made.unproved:
@@ -252,6 +281,11 @@ class LadderClimber:
         return Climbed(
             why=step.why, reason=step.reason, changes=changes, checked=checked, notes=notes, answer=_said(climb)
         )
+
+
+def ends(attempt: Attempt) -> bool:
+    """Whether no other sample of its iteration is drawn after it."""
+    return attempt.better or attempt.end in LAST
 
 
 def _said(climb: EscalationState) -> str:

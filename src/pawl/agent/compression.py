@@ -304,7 +304,7 @@ def compress(
         return Compressed(messages=tuple(messages), state=state, before_tokens=before, after_tokens=before, why_not=why)
 
     if not too_long and not is_due(messages, bounds):
-        return unchanged("it is not long")
+        return unchanged("it is still short")
     if state.times and not _has_progressed(messages, state):
         return unchanged("nothing new was said or found since the last time")
     made = _shorter(

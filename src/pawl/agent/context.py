@@ -23,7 +23,6 @@ from pawl.core.run import (
     Mode,
     ReasoningOutcome,
     RequestRecord,
-    RoleName,
     RunTerms,
     Stage,
 )
@@ -85,6 +84,10 @@ class AgentContext:
     """Sent after the prompts, such as memories; the same throughout, so that prompt caches hold."""
     work_left: tuple[str, ...] = ()
     """The refusals of the verification, by the run's own record; they hold until the loop changes something."""
+    owes_change: bool = False
+    """The user's words ask for a change, and none stands on the bench."""
+    once: bool = False
+    """One request is all: the model is not known to call tools well."""
     heard: Callable[[], tuple[str, ...]] = tuple
     """The user's words since this was last asked; taken before the next request."""
     found: Callable[[], tuple[str, ...]] = tuple
@@ -92,6 +95,8 @@ class AgentContext:
     stopping: Callable[[str], tuple[str, ...]] = lambda text: ()
     """Why the role is to go on that would end with these words."""
     limits: Budget = field(default_factory=Budget)
+    is_spent: Callable[[], bool] = lambda: False
+    """Whether the share of whoever was sent is used up: it answers from what it knows."""
     sampling: Sampling | None = None
     """The role's own temperature and the usual rest when None."""
     detail: Detail | None = None
@@ -104,7 +109,7 @@ class TurnInput:
     """A turn of the user's with a role. Its talk has a name, so that it can be taken up where it was interrupted."""
 
     talk: str
-    role: RoleName
+    role: str
     text: str
     stage: Stage | None = None
     mode: Mode | None = None
@@ -113,6 +118,8 @@ class TurnInput:
     summary: str = ""
     """The work so far, for the stages that look back on it."""
     outcome: str = ""
+    sent: bool = False
+    """By another role, which gets the answer; the user's conversation has nothing of it."""
 
 
 class Unanswered(PawlError):

@@ -284,7 +284,7 @@ class ContextWatch:
     terms: RunTerms
     reads: int | None = None
     """Tokens that the model can be sent; None when that is not known."""
-    role: RoleName = RoleName.ARTISAN
+    role: str = RoleName.ARTISAN
     monitor: ContextMonitor = field(default_factory=ContextMonitor)
     worksheet: Worksheet = field(default_factory=Worksheet)
     session: SessionMemory = field(default_factory=SessionMemory)

@@ -105,6 +105,8 @@ def _verb(stems: Sequence[str]) -> re.Pattern[str]:
 
 MOST_PER_REQUEST = 4
 """Over all corrections, so that no pair of faults alternates for ever."""
+_SAME = {"claims_done", "warmed_up"}
+"""Corrections that have told already that nothing was done."""
 FIELD = "reasoning"
 """Where an answer in JSON has its reasoning."""
 _NO_FIELD = (ReasoningProblem(ProblemSeverity.MALFORMED, f"the field {FIELD!r} is missing"),)
@@ -126,6 +128,8 @@ class AnswerSituation:
     decision: PolicyDecision
     work_left: tuple[str, ...] = ()
     """Open demands of verification or delivery check, by the run's own record."""
+    owes_change: bool = False
+    """The user's words ask for a change, and nothing was done yet."""
     read: tuple[str, ...] = ()
     """Files that were read for an answer which has to cite them; empty where nothing has to be cited."""
     sent: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
@@ -198,6 +202,7 @@ class _Seen:
         self.answer = answer
         self.decision = situation.decision
         self.work_left = situation.work_left
+        self.owes_change = situation.owes_change and not situation.sent.keys() & _SAME
         self.read = situation.read
         self.reasoned = reasoning_of(answer, situation.decision)
 
@@ -270,6 +275,10 @@ def _warmed_up(seen: _Seen) -> str:
     return "nothing was done yet" if seen.in_words and "modes/agent" in seen.decision.prompts else ""
 
 
+def _nothing_changed(seen: _Seen) -> str:
+    return "nothing was changed" if seen.in_words and seen.owes_change else ""
+
+
 _DETECTORS: Mapping[str, Callable[[_Seen], str]] = MappingProxyType(
     {
         "empty_answer": _empty,
@@ -281,6 +290,7 @@ _DETECTORS: Mapping[str, Callable[[_Seen], str]] = MappingProxyType(
         "promised_call": _promised_call,
         "uncited": _uncited,
         "warmed_up": _warmed_up,
+        "nothing_changed": _nothing_changed,
     }
 )
 

@@ -43,7 +43,7 @@ def check_delivery(bench: Workbench, place: RunCursor, changes: ChangeSet) -> No
     record.keep(replace(record.data, fulfilment=found, task_ends=ends))
     record.note("delivery check", {"fulfilled": found.fulfilled, "remaining": list(found.remaining)})
     if found.fulfilled is None and not found.several:
-        why = f"nothing says that the request is fulfilled: it could not be checked ({found.error})"
+        why = f"whether the request is fulfilled could not be checked ({found.error})"
         bench.listen(Warned(why))
         if data.verdict is Verdict.VERIFIED and not data.witnessed:
             record.keep(replace(record.data, verdict=Verdict.UNVERIFIED, unproved=(why,)))
@@ -52,7 +52,7 @@ def check_delivery(bench: Workbench, place: RunCursor, changes: ChangeSet) -> No
     talk = f"{place.task}.{place.attempt}"
     words = ["Of the request this remains:", *(f"- {one}" for one in found.remaining), "", "Do it, then end."]
     record.keep_talk(talk, replace(record.talk(talk), refused="\n".join(words)))
-    bench.listen(Warned(f"not all of the request is done, and the model goes on: {'; '.join(found.remaining)}"))
+    bench.listen(Warned(f"not all of the request is done; the model continues: {'; '.join(found.remaining)}"))
     return NodeOutcome.RETRY
 
 
@@ -116,7 +116,7 @@ def _asked(bench: Workbench, changes: ChangeSet, parts: tuple[str, ...]) -> Fulf
     line = TurnInput(
         talk=f"delivery {changes.digest[:12]}",
         role=RoleName.REVIEWER,
-        text=record.order.text,
+        text="Is the request fulfilled?",
         stage=Stage.DELIVERY,
         summary=summary,
     )

@@ -25,7 +25,7 @@ def edited(shop: Project, patch: str) -> ChangeSet:
         proposal = propose_patch(shop, text, allow_protected=False)
     except PawlError as error:
         raise UsageError(
-            f"the edited patch is not taken: {error.message}", advice="edit it again; the run still waits"
+            f"the edited patch was not accepted: {error.message}", advice="edit it again; the run still waits"
         ) from error
     except UnicodeEncodeError as error:
         raise UsageError("the edited patch is not text", advice="edit it again; the run still waits") from error
@@ -79,7 +79,7 @@ MOST = 120_000
 MOST_NAMED = 20
 _REVIEW = """\
 Review this change of the workspace as it stands, not committed yet. Say what is wrong or risky first, each with
-`path:line` and how it could be mended; then what has no test; then what is fine, in one sentence. Read the files around
+`path:line` and how to fix it; then what has no test; then what is fine, in one sentence. Read the files around
 it where the diff is not enough. Change nothing.{words}{left_out}
 
 <diff>

@@ -125,12 +125,12 @@ def _check(wish: LadderWish) -> None:
         if value is not None and not 1 <= value <= most:
             raise UsageError(f"{flag} {value} is not between 1 and {most}", advice=advice)
     if wish.max_cost is not None and (wish.max_cost.is_nan() or not 0 <= wish.max_cost <= 1_000_000):
-        raise UsageError(f"--max-cost {wish.max_cost} is no amount of dollars", advice="give one such as 2.50")
+        raise UsageError(f"--max-cost {wish.max_cost} is not an amount in dollars", advice="give one such as 2.50")
     if wish.max_minutes is not None and not 0 < wish.max_minutes <= 10_080:
         told = f"--max-minutes {wish.max_minutes:g} is not above 0 and at most 10080"
         raise UsageError(told, advice="240 is usual")
     if wish.full and wish.simple is not None:
-        raise UsageError("--simple and --full cannot both be had", advice="--simple N comes before full by itself")
+        raise UsageError("--simple and --full exclude each other", advice="--simple N comes before full by itself")
 
 
 def _first(*values: T | None) -> T:
@@ -238,7 +238,7 @@ def interrupted_loop(shop: Project) -> str:
     for row in shop.store.runs.list(shop.workspace, state=RunState.WORKING):
         if row.order.loop.get("ladder"):
             return row.id
-    raise UsageError("there is no interrupted loop to go on with", advice="start one: pawl loop")
+    raise UsageError("there is no interrupted loop to resume", advice="start one: pawl loop")
 
 
 MOST_IDLE = 2

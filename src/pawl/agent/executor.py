@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pawl.agent import nodes, opening_nodes, review
+from pawl.agent.briefing import run_budget
 from pawl.agent.context import LoopEnd
 from pawl.agent.inbox import Event, Inbox
 from pawl.agent.intents import verification_of
@@ -20,7 +21,7 @@ from pawl.agent.nodes import Workbench
 from pawl.agent.record import RunRecord, SaidMeanwhile, composed
 from pawl.agent.routes import NodeOutcome, RunNode, moved
 from pawl.agent.run_hooks import Hooking
-from pawl.agent.talker import Talker, run_budget
+from pawl.agent.talker import Talker
 from pawl.agent.works import BenchWorks, is_there
 from pawl.agent.workspace_memory import learnt
 from pawl.core.dialogue import assistant, user
@@ -29,17 +30,20 @@ from pawl.core.errors import (
     Cancelled,
     ConfigError,
     ModelError,
+    NotAuthorized,
     OutOfTime,
     PawlError,
     SandboxUnavailable,
     SchemaUnmet,
     StoreError,
+    UnknownModel,
 )
-from pawl.core.events import ApprovalAsked, NodeEntered, QueueChanged, RunBegun, RunEnded
+from pawl.core.events import ApprovalAsked, NodeEntered, QueueChanged, RunBegun, RunEnded, Warned
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Report, RunCursor, RunRequest, RunState, trouble_of
 from pawl.sandbox.cancel import CancelToken
 from pawl.settings.permissions import Permit
+from pawl.settings.trust import unread
 from pawl.workspace.paths import bench_places
 from pawl.workspace.project import Project
 
@@ -123,6 +127,8 @@ class RunExecutor:
                 sweep(folder)
         order, conversation = self.record.order, self._conversation()
         self._hear(RunBegun(run=self.place.run, conversation=conversation, order=order, resumed=resumed))
+        if notice := unread(self.shop.config, self.shop.workspace):
+            self._hear(Warned(notice))
 
     def _finish(self) -> Report:
         """Close a run at its end, and report."""
@@ -179,7 +185,9 @@ class RunExecutor:
             self.error = error
             self.record.keep(replace(self.record.data, trouble=trouble_of(error)))
             self.record.note("trouble", {"error": error.code, "message": error.message})
-            if isinstance(error, RESUMABLE) and not isinstance(error, SchemaUnmet | OutOfTime):
+            # A model that cannot be asked leaves no run behind where nothing is planned yet.
+            unasked = (UnknownModel, NotAuthorized) if place.at == RunNode.PLAN else ()
+            if isinstance(error, RESUMABLE) and not isinstance(error, (SchemaUnmet, OutOfTime, *unasked)):
                 raise
             outcome = NodeOutcome.FAILED
         self.place = moved(place, outcome)

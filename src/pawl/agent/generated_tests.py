@@ -18,6 +18,7 @@ import doctest
 import functools
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import resources
@@ -30,6 +31,7 @@ from pawl.agent.context import TurnInput
 from pawl.agent.record import GeneratedTest, WorkName
 from pawl.agent.talker import Talker
 from pawl.agent.workplace import Workplace
+from pawl.checks.catalog import Framework, detect, of_files, test_files
 from pawl.checks.lsp.verdicts import readable
 from pawl.checks.runners import launched
 from pawl.checks.verifier import Verifier, added_by
@@ -70,6 +72,7 @@ class TestNaming:
     made: str
     folder: str
     command: tuple[str, ...]
+    runner: bool
     asserts: tuple[re.Pattern[str], ...]
 
 
@@ -82,6 +85,7 @@ def namings() -> Mapping[str, TestNaming]:
                 made=row["made"],
                 folder=row["folder"],
                 command=tuple(row["command"]),
+                runner=row.get("runner", False),
                 asserts=tuple(re.compile(one, re.MULTILINE) for one in row["asserts"]),
             )
             for ending, row in data_table("pawl.agent", "test_files.toml").items()
@@ -120,9 +124,12 @@ def new_test(target: str, paths: Iterable[str]) -> str:
     return f"{folder}/{name}" if folder else name
 
 
-def scoped_command(target: str, path: str) -> tuple[str, ...]:
+def scoped_command(target: str, path: str, own: Framework | None = None) -> tuple[str, ...]:
+    """The command that runs one file of tests, by the project's own framework where it finds such files."""
     naming = naming_of(target)
     assert naming is not None
+    if naming.runner and own is not None and test_files(own, [path]):
+        return of_files(own, [path])
     return tuple(word.format(path=path) for word in naming.command)
 
 
@@ -312,16 +319,17 @@ class TestGenerator:
             if known_tests(target, paths, tests):
                 return GeneratedTest()
             path = new_test(target, paths)
+            command = scoped_command(target, path, detect(bench.files).framework)
             text = self._behaviour(verifier, target, _text(bench.files, target), paths)
             styles = [(name, known) for name, known in tests.items() if gate.shows(name)]
             guessed = not text
-            text = text or self._asked(target, path, _text(bench.files, target), styles)
+            text = text or self._asked(target, path, _text(bench.files, target), styles, command)
             if not text or not asserts_something(target, text):
                 self.listen(EscalationWarned(f"no test was made for {target}: nothing was asserted"))
                 return GeneratedTest()
             bench.files.write(path, text.encode())
             changes = bench.capture().changes
-        return replace(self._tried(verifier, changes, path), guessed=guessed)
+        return replace(self._tried(verifier, changes, path, command), guessed=guessed)
 
     def _behaviour(self, verifier: Verifier, target: str, source: str, paths: list[str]) -> str:
         """Without a model, in Python."""
@@ -335,8 +343,7 @@ class TestGenerator:
         said = answered(verifier, EMPTY, functions, record=True, scripts=scripts[:MOST_SCRIPTS]) if functions else {}
         return from_calls(target, said.get("calls", []))
 
-    def _tried(self, verifier: Verifier, changes: ChangeSet, path: str) -> GeneratedTest:
-        command = scoped_command(self.record.target, path)
+    def _tried(self, verifier: Verifier, changes: ChangeSet, path: str, command: tuple[str, ...]) -> GeneratedTest:
         verdict = replace(verifier, test_command=command).tests(changes)
         counts = verdict.counts
         if verdict.standing is Status.SKIPPED or counts is None or not counts.total or counts.errors:
@@ -346,13 +353,15 @@ class TestGenerator:
             told = f"the test made for {self.record.target} passes already: it does not show what is wanted"
             self.listen(EscalationWarned(told))
         self.record.base.keep_work(WorkName.GROUND, changes)
-        return GeneratedTest(path=path, command=tuple(command))
+        return GeneratedTest(path=path, command=command)
 
-    def _asked(self, target: str, path: str, source: str, styles: list[tuple[str, str]]) -> str:
+    def _asked(
+        self, target: str, path: str, source: str, styles: list[tuple[str, str]], command: tuple[str, ...]
+    ) -> str:
         if not self.talker.configured:
             return ""
         parts = [
-            f"Write the file {path}, which tests {target}.",
+            f"Write the file {path}, which tests {target} and is run with `{shlex.join(command)}`.",
             f"What is wanted: {self.record.objective}" if self.record.objective else "",
             f"{target}:\n```\n{bounded(source.splitlines(), MOST_SHOWN)}\n```",
             *(f"Tests here look like this, {name}:\n```\n{bounded(text.splitlines(), MOST_SHOWN // 3)}\n```"

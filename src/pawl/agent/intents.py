@@ -130,7 +130,7 @@ _ASKS = ("?", "？", "؟")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntentGuess:
-    """A guess at the request. `command` is `tests`, `lint`, `types`, or a command line as it was said."""
+    """A guess at the request. `command` is `tests`, `lint`, `types`, `main`, or a command line as it was said."""
 
     intent: Intent
     command: str = ""
@@ -268,9 +268,13 @@ def _is_known(text: str, phrases: Iterable[Phrase]) -> bool:
 def _command(kind: str, named: str) -> str:
     if kind != "file":
         return named if kind == "named" else kind
-    ending = named.rpartition(".")[2]
-    program = {"py": "python3", "sh": "sh", "rb": "ruby"}.get(ending, "node")
-    return f"{program} {named}"
+    return command_of(named)
+
+
+def command_of(path: str) -> str:
+    """The command that runs a file, by its ending."""
+    program = {"py": "python3", "sh": "sh", "rb": "ruby"}.get(path.rpartition(".")[2], "node")
+    return f"{program} {path}"
 
 
 def phrase_file() -> Mapping[str, Any]:
@@ -350,25 +354,32 @@ def as_one(request: str) -> tuple[Task, ...]:
 
 
 def from_plan(
-    request: str, plan: Sequence[Mapping[str, object]], order: Callable[[Iterable[str]], tuple[str, ...]]
+    request: str, plan: Sequence[Mapping[str, Any]], order: Callable[[Iterable[str]], tuple[str, ...]]
 ) -> tuple[Task, ...]:
-    """One task for each file of a plan, imported files first; changes of one file are one task."""
-    by_path: dict[str, list[Mapping[str, object]]] = {}
+    """One task for each file of a plan, imported files first. Where some depend on others its own order holds,
+    and what depends on a later file is a task of its own."""
+    if not any(change["depends_on"] for change in plan):
+        paths = dict.fromkeys(str(change["path"]) for change in plan)
+        place = {path: number for number, path in enumerate(dict.fromkeys((*order(paths), *paths)))}
+        plan = sorted(plan, key=lambda change: place[str(change["path"])])
+    parts: list[list[Mapping[str, Any]]] = []
+    of: dict[int, int] = {}
     for change in plan:
-        by_path.setdefault(str(change["path"]), []).append(change)
-    if not by_path:
-        return as_one(request)
-    ordered = [path for path in order(by_path) if path in by_path]
-    ordered += [path for path in by_path if path not in ordered]
+        needed = max((of[one] for one in change["depends_on"]), default=-1)
+        same = [at for at, part in enumerate(parts) if part[0]["path"] == change["path"] and at >= needed]
+        if not same:
+            parts.append([])
+        of[change["id"]] = same[0] if same else len(parts) - 1
+        parts[of[change["id"]]].append(change)
     return tuple(
         Task(
             number=number,
-            what="\n".join(str(change["what"]) for change in by_path[path]),
-            paths=(path,),
-            creates=(path,) if any(change["action"] == "create" for change in by_path[path]) else (),
+            what="\n".join(str(change["what"]) for change in part),
+            paths=(part[0]["path"],),
+            creates=(part[0]["path"],) if any(change["action"] == "create" for change in part) else (),
         )
-        for number, path in enumerate(ordered, 1)
-    )
+        for number, part in enumerate(parts, 1)
+    ) or as_one(request)
 
 
 def task_text(task: Task, request: str, count: int) -> str:

@@ -80,7 +80,9 @@ def prove(bench: Workbench, place: RunCursor) -> NodeOutcome:
     unmet = bench.works.unmet(bench.record.data.plan) if place.task == 1 else ()
     if unmet:
         raise TaskValidationError(
-            "the request cannot be carried out: " + "; ".join(unmet), unmet, advice="mend the request or the workspace"
+            "the request cannot be carried out: " + "; ".join(unmet),
+            unmet,
+            advice="correct the request or the workspace",
         )
     return NodeOutcome.DONE
 
@@ -397,7 +399,7 @@ def apply(bench: Workbench, place: RunCursor) -> NodeOutcome:
         return _delivered(bench)
     assert decision is not None and shown is not None
     if decision.digest != shown.digest:
-        return _not_taken(bench, "the approval is for another change than the one that stands here")
+        return _not_taken(bench, "the approval is for a different change than this one")
     chosen, whose = _chosen(bench, decision, shown)
     # A run that was interrupted right after it promoted finds its own work in the workspace.
     entry = bench.works.promoted(chosen)
@@ -408,7 +410,7 @@ def apply(bench: Workbench, place: RunCursor) -> NodeOutcome:
         try:
             entry = bench.works.promote(chosen, record.order.text)
         except NothingToDo:
-            record.keep(replace(record.data, notes=("the workspace already stands as the change wants it",)))
+            record.keep(replace(record.data, notes=("the workspace already has this change",)))
             return _delivered(bench)
     if chosen.digest != shown.digest:
         # Who looks at the bench from here on sees the workspace as it is now; the rest would be in conflict with it.
@@ -502,7 +504,7 @@ def _nothing(bench: Workbench, work: Work) -> NodeOutcome:
         # All that was made is held back.
         return _refused(bench, *(f"{one.path}: {one.told}" for one in work.held))
     # A change was asked for, and words are no change.
-    record.keep(replace(record.data, refused=("nothing was changed",)))
+    record.keep(replace(record.data, refused=("the model answered in words and changed no file",)))
     record.deliver(DeliveryState.NEEDS_WORK)
     return NodeOutcome.NOTHING
 

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING
 from pawl.agent.answers import AnswerShelf, citations
 from pawl.agent.briefing import line_count
 from pawl.agent.context import LoopEnd, TurnInput
-from pawl.agent.intents import IntentGuess, as_one, examples, from_plan, is_large, own_words, understood
+from pawl.agent.intents import (
+    IntentGuess,
+    as_one,
+    command_of,
+    examples,
+    from_plan,
+    is_large,
+    own_words,
+    phrase_file,
+    understood,
+)
 from pawl.agent.nodes import Workbench
 from pawl.agent.own_extensions import own_phrases_of
 from pawl.agent.record import ReflexResult, WorkName
@@ -19,6 +29,7 @@ from pawl.agent.request_scope import from_form
 from pawl.agent.routes import NodeOutcome
 from pawl.agent.tools.toolbox import OutputLines
 from pawl.agent.works import is_there
+from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status
 from pawl.core.errors import CannotFix, HookRefused, NoTests, SchemaUnmet, UsageError
 from pawl.core.events import CommandPrinted, TasksPlanned, Warned
@@ -28,7 +39,6 @@ from pawl.settings.guardrails import Decision
 
 if TYPE_CHECKING:
     from pawl.agent import contract_models
-    from pawl.core.change import ChangeSet
 
 
 COMMAND_TOOL = "run_command"
@@ -37,13 +47,14 @@ MOST_SHOWN = 20
 MOST_OUTPUT = 20_000
 EXIT = {LoopEnd.ANSWERED: 0, LoopEnd.OUT_OF_TURNS: 53, LoopEnd.OUT_OF_TIME: 53}
 """Of a question by how its talk ended; 1 for every other end."""
+MAIN = "main"
 _CHECKS = {"tests": None, "lint": Check.LINT, "types": Check.TYPECHECK}
 ABOUT = {
     Intent.READ: "answers questions about the workspace, from its files",
     Intent.EDIT: "changes code on a bench, verifies it, shows it, promotes it when you say so",
-    Intent.MEND: "repairs failing tests by search, with no model; what that leaves goes to a model",
+    Intent.MEND: "repairs failing tests by search, with no model; a model works on what is left",
     Intent.RUN: "runs tests, linters and commands in a sandbox",
-    Intent.UNDO: "takes back what it did",
+    Intent.UNDO: "undoes what it did",
     Intent.PROFILE: "says what it can do",
 }
 
@@ -121,7 +132,7 @@ def mend(bench: Workbench, place: RunCursor) -> NodeOutcome:
     record = bench.record
     known = record.data.mend
     if known is None:
-        bench.talks.warn_of_model()
+        bench.talks.warn_of_models(())
         known, changes = _reflex(bench)
         if changes:
             record.keep_work(WorkName.MENDED, changes)
@@ -134,6 +145,7 @@ def mend(bench: Workbench, place: RunCursor) -> NodeOutcome:
         record.keep(replace(record.data, plan=plan, answer=answer))
         return NodeOutcome.DONE
     if bench.talks.configured and known.reason != NOTHING_FAILS:
+        bench.listen(Warned(f"the reflex found no patch ({known.reason}): a model is asked"))
         return NodeOutcome.EDIT
     state = DeliveryState.DONE if known.reason == NOTHING_FAILS else DeliveryState.NEEDS_WORK
     record.keep(replace(record.data, answer="\n".join(filter(None, (known.reason, known.advice)))))
@@ -145,12 +157,14 @@ def _reflex(bench: Workbench) -> tuple[ReflexResult, ChangeSet | None]:
     """The reflex's changes; without any, why it found none and what to do about it."""
     from pawl.repair.fixer import fix
     from pawl.repair.model import FixOutcome, FixRequest
+    from pawl.repair.strategy import kept_rivals
 
     request = FixRequest(
         test_command=bench.record.order.test_command,
         seconds=bench.within(bench.shop.config.settings.fix_seconds),
         dry_run=True,
     )
+    record = bench.record
     try:
         report = fix(bench.shop, request, bench.listen)
     except (NoTests, CannotFix) as error:
@@ -161,9 +175,9 @@ def _reflex(bench: Workbench) -> tuple[ReflexResult, ChangeSet | None]:
         return ReflexResult(found=False, reason=f"{left.step}: {left.reason}" if fails else NOTHING_FAILS), None
     if report.outcome is not FixOutcome.FIXED:
         reason = report.reason or str(report.outcome)
-        disputed = report.outcome is FixOutcome.DISPUTED
-        advice = report.advice or ("'pawl fix' lists them, 'pawl fix --pick N' takes one" if disputed else "")
-        return ReflexResult(found=False, reason=reason, advice=advice), None
+        if report.rivals:
+            record.keep(replace(record.data, alternatives=kept_rivals(bench.shop, report.rivals, EMPTY)))
+        return ReflexResult(found=False, reason=reason, advice=report.advice), None
     return ReflexResult(found=bool(report.changes)), report.changes
 
 
@@ -225,6 +239,7 @@ def _done(bench: Workbench, act: Callable[[], Action]) -> NodeOutcome:
 
 def _ran(bench: Workbench, command: str) -> Action:
     """With the hooks that a model's call of the same would have."""
+    command = _main_program(bench) if command == MAIN else command
     given, call = {"command": command}, f"{bench.record.run}.run"
     outcome = bench.hooking.before_tool(COMMAND_TOOL, given, call)
     if outcome is not None:
@@ -238,6 +253,14 @@ def _ran(bench: Workbench, command: str) -> Action:
     failed = done.exit_code != 0
     told = bench.hooking.after_tool(COMMAND_TOOL, {"command": command}, done.text, failed=failed, call=call)
     return replace(done, text=f"{done.text}{told}") if told else done
+
+
+def _main_program(bench: Workbench) -> str:
+    names = phrase_file()["words"][MAIN]
+    found = next((name for name in names if is_there(bench.shop, name)), None)
+    if found is None:
+        raise UsageError(f"there is no {names[0]}, nor another main file", advice="name the file, as in: run app.py")
+    return command_of(found)
 
 
 def _checked(bench: Workbench, check: Check | None) -> tuple[CheckResult, ...]:
@@ -278,11 +301,11 @@ def _undone(bench: Workbench) -> Action:
 
 
 def _profile() -> Action:
-    lines = ["Pawl changes code on a bench, promotes what was verified, and takes anything back.", ""]
+    lines = ["Pawl changes code on a bench, promotes what was verified, and undoes anything.", ""]
     said: dict[Intent, str] = {}
     for intent, example in examples():
         said.setdefault(intent, example)
-    lines += [f"- {intent}: {about}, such as {said[intent]!r}" for intent, about in ABOUT.items()]
+    lines += [f"- {about}, such as {said[intent]!r}" for intent, about in ABOUT.items()]
     lines += ["", "Commands: pawl --help. Models: pawl models. What each role may do: pawl policy."]
     return Action(text="\n".join(lines))
 

@@ -20,7 +20,8 @@ from pawl.core.typed import front_matter
 from pawl.settings import files as bounded
 from pawl.settings.config import Config
 from pawl.settings.extensions import extension_settings, loaded, wrong_extension
-from pawl.settings.trust import FOLDER, Folder, files_of, trusted_files
+from pawl.settings.permission_rules import MCP
+from pawl.settings.trust import FOLDER, Folder, files_of, may_have_servers, trusted_files
 
 INTENTS = "intents.toml"
 
@@ -96,12 +97,32 @@ class OwnCommand:
 def own_commands(config: Config, workspace: str) -> tuple[OwnCommand, ...]:
     """Skills, the user's own commands, and those of the workspace if it is trusted, which go before them."""
     found = {one.name: _of_skill(one) for one in skills_of(config, workspace).values() if one.is_typed}
+    found |= {one.name: one for one in _served(config, workspace)}
     found |= {one.name: one for one in _read(config.file.parent / "commands", "your settings")}
     trusted = trusted_files(config, workspace)
     if trusted is not None:
         for folder in reversed(FOLDERS):
             found |= {one.name: one for one in _read(trusted.folder(folder), folder)}
     return tuple(found[name] for name in sorted(found))
+
+
+def _served(config: Config, workspace: str) -> Iterator[OwnCommand]:
+    """The prompts of MCP servers; their texts are asked for when they are used."""
+    if not may_have_servers(config, workspace):
+        return
+    from pawl.agent.mcp_pins import agreed
+
+    for server, (_, pin) in agreed(config, workspace).items():
+        for one in pin.prompts:
+            words = " ".join(f"[{given.get('name')}]" for given in one.get("arguments", ()))
+            yield OwnCommand(
+                name=f"{MCP}{server}__{one['name']}".lower(),
+                description=one_line(str(one.get("description", "")), LONGEST_HELP),
+                arguments=words,
+                text="",
+                model="",
+                source=f"the MCP server {server}",
+            )
 
 
 def _of_skill(skill: Skill) -> OwnCommand:

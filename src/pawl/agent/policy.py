@@ -9,8 +9,10 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
-from pawl.agent.prompts import HEADINGS, PromptFault, PromptRepository, check_prompts
+from pawl.agent.prompts import HEADINGS, Prompt, PromptFault, PromptRepository, check_prompts
 from pawl.agent.roles import Role, load_roles
+from pawl.agent.sub_agents import SubAgent, sub_agents
+from pawl.core.dialogue import ToolCall
 from pawl.core.errors import PolicyViolation, UsageError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Approval, Mode, PolicyDecision, Reasoning, ReasoningFormat, RoleName, RunTerms, Stage
@@ -18,8 +20,10 @@ from pawl.core.typed import near
 from pawl.models.router import ModelConfig
 from pawl.settings.config import Config
 from pawl.settings.extensions import own_kinds
-from pawl.settings.permission_rules import ROLE_CONTRACT, STANDS_FOR, StageAllowance, ToolKind, allowances
-from pawl.settings.trust import Folder, trusted_files
+from pawl.settings.permission_rules import MCP_CALL, ROLE_CONTRACT, STANDS_FOR, StageAllowance, ToolKind, allowances
+from pawl.settings.permissions import Permit, permissions_of, permit_of
+from pawl.settings.trust import Folder, may_have_servers, trusted_files
+from pawl.workspace.project import Project
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +45,12 @@ class Policy:
     """The tools that there are here; None for all that the table knows."""
     own: Mapping[str, ToolKind] = field(default_factory=dict)
     """Tools of the user's own: for the roles that have Pawl's tool of that kind."""
+    found: frozenset[str] = frozenset()
+    """Those of them that are told only to who searches for them."""
 
-    def narrowed_to(self, tools: Iterable[str]) -> Policy:
-        """The same policy where only these tools exist."""
-        return replace(self, available=frozenset(tools))
+    def narrowed_to(self, tools: Iterable[str], found: Iterable[str] = ()) -> Policy:
+        """The same policy where only these tools exist; those of `found` are there to be searched for."""
+        return replace(self, available=frozenset(tools), found=frozenset(found))
 
     def role(self, name: str) -> Role:
         role = self.roles.get(name)
@@ -61,7 +67,8 @@ class Policy:
         contract = who.contract if row.contract == ROLE_CONTRACT else row.contract
         asked = row.reasoning if reasoning is Reasoning.ON else ReasoningFormat.NONE
         return PolicyDecision(
-            tools=self._tools(row, who),
+            tools=self._tools(row, who, self.available),
+            found=self._tools(row, who, self.found) if self.found else (),
             prompts=("base", who.prompt, "project_root", f"modes/{mode}", row.prompt, *_reasoning(asked, contract)),
             reasoning=asked,
             approval=approval,
@@ -78,11 +85,11 @@ class Policy:
             for role in self.roles
         )
 
-    def _tools(self, row: StageAllowance, role: Role) -> tuple[str, ...]:
+    def _tools(self, row: StageAllowance, role: Role, available: frozenset[str] | None) -> tuple[str, ...]:
         kinds = allowances().tools
         chosen = [tool for tool in role.tools if kinds[tool] in row.kinds]
         chosen += [tool for tool, kind in self.own.items() if kind in row.kinds and STANDS_FOR[kind] in role.tools]
-        return tuple(sorted(tool for tool in chosen if self.available is None or tool in self.available))
+        return tuple(sorted(tool for tool in chosen if available is None or tool in available))
 
 
 def _reasoning(asked: ReasoningFormat, contract: str) -> tuple[str, ...]:
@@ -139,9 +146,18 @@ def check_request(policy: Policy, terms: RunTerms, stage: Stage, role: str, sent
 
 def may_call(decision: PolicyDecision, tool: str) -> None:
     """`PolicyViolation` unless the tool was given for this stage, whatever a model asks for."""
-    if tool not in decision.tools:
+    if tool not in decision.tools and tool not in decision.found:
         allowed = ", ".join(decision.tools) or "none; answer in words"
         raise PolicyViolation(f"{tool!r} is not a tool of this stage", advice=f"the tools are: {allowed}")
+
+
+def found_call(call: ToolCall) -> ToolCall:
+    """The call of a tool that was found by a search, as if it had been told: every rule is about that one."""
+    given = call.arguments or {}
+    name, arguments = given.get("name"), given.get("arguments", {})
+    if call.name != MCP_CALL or not isinstance(name, str) or not isinstance(arguments, Mapping):
+        return call
+    return replace(call, name=name, arguments=dict(arguments))
 
 
 def _present(headings: dict[str, str], sent: Sent) -> tuple[str, ...]:
@@ -247,8 +263,40 @@ def policy_of(config: Config, workspace: str) -> Policy:
     """The table with the roles of the user's own, and of the repository if the user trusts it."""
     present = _folders(config, workspace, "roles")
     policy = Policy(load_roles(present)) if present else standard_policy()
-    own = own_kinds(config)
+    agents = sub_agents(config, workspace)
+    if agents:
+        policy = replace(policy, roles=_with_agents(policy.roles, agents))
+    own = {**own_kinds(config), **served_kinds(config, workspace)}
     return replace(policy, own=own) if own else policy
+
+
+def _with_agents(roles: Mapping[str, Role], agents: Mapping[str, SubAgent]) -> dict[str, Role]:
+    """The roles with sub-agents, none of which may do what the artisan, who sends them, may not."""
+    artisan = roles[RoleName.ARTISAN]
+    made = {
+        name: replace(
+            artisan,
+            name=name,
+            source=one.source,
+            description=one.description,
+            prompt=one.prompt,
+            tools=artisan.tools if one.tools is None else artisan.tools & one.tools,
+            example=(),
+        )
+        for name, one in agents.items()
+        if name not in roles
+    }
+    sends = replace(artisan, tools=artisan.tools | {"delegate"}, delegates=artisan.delegates | made.keys())
+    return {**roles, RoleName.ARTISAN: sends, **made}
+
+
+def served_kinds(config: Config, workspace: str) -> Mapping[str, ToolKind]:
+    """The kinds of the tools of MCP servers that the user agreed to."""
+    if not may_have_servers(config, workspace):
+        return {}
+    from pawl.agent.mcp_pins import mcp_kinds
+
+    return mcp_kinds(config, workspace)
 
 
 def templates(config: Config, workspace: str) -> tuple[str, ...]:
@@ -267,7 +315,11 @@ def request_from(config: Config, workspace: str, template: str, text: str) -> st
 
 
 def prompts(config: Config, workspace: str) -> PromptRepository:
-    return PromptRepository.load(prompt_folders(config, workspace))
+    """Pawl's own with their overrides, and those of sub-agents."""
+    return PromptRepository.load(
+        prompt_folders(config, workspace),
+        [Prompt(name=one.prompt, text=one.text, source=one.source) for one in sub_agents(config, workspace).values()],
+    )
 
 
 def prompt_faults(config: Config, workspace: str) -> list[PromptFault]:
@@ -287,3 +339,9 @@ def model_of(config: ModelConfig, role: Role) -> str:
     """The model of a role: its own slot, else the slot that its file names, else the default."""
     slots = config.routes.slots
     return slots.get(role.name) or slots.get(role.model) or config.routes.model_for(role.model)
+
+
+def rules_of(shop: Project, mode: Mode) -> Permit:
+    """The permission rules of the workspace, for commands that are confined and have no network."""
+    served = served_kinds(shop.config, shop.workspace)
+    return permit_of(permissions_of(shop.config, shop.workspace, mode=mode, served=served), shop.guardrails)

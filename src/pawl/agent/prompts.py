@@ -75,7 +75,7 @@ class PromptRepository:
         self._prompts = dict(sorted(prompts.items()))
 
     @classmethod
-    def load(cls, directories: Sequence[Folder] = ()) -> PromptRepository:
+    def load(cls, directories: Sequence[Folder] = (), more: Sequence[Prompt] = ()) -> PromptRepository:
         """Pawl's own prompts; files of the directories replace those of their name, later directories win.
 
         Whoever calls decides which directories are trusted. Every fault of every file is reported at once.
@@ -86,7 +86,7 @@ class PromptRepository:
                 "prompts that cannot be used:\n" + "\n".join(fault.text for fault in faults),
                 advice=f"the variables are {', '.join(f'{{{{{name}}}}}' for name in VARIABLES)}",
             )
-        return cls(prompts)
+        return cls({**{one.name: one for one in more}, **prompts})
 
     def names(self) -> tuple[str, ...]:
         return tuple(self._prompts)

@@ -134,7 +134,7 @@ class Fulfilment:
     def open_parts(self) -> tuple[str, ...]:
         """The parts of the request that are not shown to be fulfilled."""
         if self.fulfilled is None and self.several:
-            return (f"nothing says that every part is done: the delivery check could not be made ({self.error})",)
+            return (f"whether every part is done could not be checked ({self.error})",)
         return tuple(f"not fulfilled: {one}" for one in self.remaining)
 
 
@@ -177,6 +177,8 @@ class RunData:
     """The files that the librarian chose."""
     # The work and its checks
     mend: ReflexResult | None = None
+    alternatives: tuple[tuple[int, str], ...] = ()
+    """Patches of the reflex that pass and disagree: the entry of each, and what it does where."""
     baseline: CheckResult | None = None
     baseline_told: bool = False
     """The model was told what of it fails."""
@@ -354,7 +356,7 @@ class RunRecord:
             return typed(kind, body)
         except ValueError as error:
             what = f"{name!r} of the run {self.run!r} cannot be read: {error}"
-            raise StoreCorrupt(what, advice="start the request anew") from error
+            raise StoreCorrupt(what, advice="start the request again") from error
 
 
 _KINDS = get_type_hints(RunData)
@@ -459,6 +461,7 @@ def composed(shop: Project, run: str) -> Report:
         task_states=task_states(data, row.delivery),
         entry=data.entry,
         kept=data.kept,
+        alternatives=data.alternatives if data.entry is None else (),
         commit=data.commit,
         question=data.question if waits else None,
         stale=data.stale if waits else "",

@@ -14,6 +14,7 @@ from typing import Any
 from pawl.agent.context import ToolReply, Toolset
 from pawl.core.dialogue import (
     Answered,
+    FellBack,
     ModelEvent,
     ModelResponse,
     Request,
@@ -202,3 +203,20 @@ def _answer_of(step: Mapping[str, Any]) -> ModelResponse:
         cost=None if step["cost"] is None else Decimal(step["cost"]),
         seconds=step["seconds"],
     )
+
+
+@dataclass(slots=True)
+class TalkEvents:
+    """The events of an agent loop that are kept."""
+
+    replayed: bool
+    """Some of it comes from the tape."""
+    thoughts: list[str] = field(default_factory=list)
+    fell_back: list[FellBack] = field(default_factory=list)
+
+    def take(self, event: RunEvent) -> None:
+        match event:
+            case ReasoningShown(text=text):
+                self.thoughts.append(text)
+            case FellBack():
+                self.fell_back.append(event)

@@ -13,8 +13,8 @@ from pawl.core.run import Task
 
 LONGEST = 20_000
 """Characters of a request that are searched for bounds."""
-_PLACE = r"[A-Za-z0-9_.*@+/-]*[A-Za-z0-9_*/]"
-_TOKEN = re.compile(rf"(?<![\w:/.-])(?:\.\.?/)*\.?{_PLACE}")
+_PLACE = r"[A-Za-z0-9_.*@+/-]{0,400}[A-Za-z0-9_*/]"
+_TOKEN = re.compile(rf"(?<![\w:/.@+*-])(?:\.\.?/){{0,40}}\.?{_PLACE}")
 _FILE = re.compile(r"(?:^|/)\.?[\w@+*-][\w.@+*-]*\.[A-Za-z]\w{0,9}$|/|\*|^\.\w")
 _TESTS = re.compile(r"(?i)\b(?:unit[- ]?)?(?:tests?|specs?|pruebas?|testes?)\b|тест|测试|テスト")
 

@@ -58,7 +58,7 @@ def qa(bench: Workbench, place: RunCursor) -> NodeOutcome:
         "A reviewer calls this blocking in your change:",
         *(f"- {one}" for one in found.findings[: found.blocking]),
     ]
-    words += ["Mend what is right in it, or say why it is not. It is delivered after this."]
+    words += ["Fix what it is right about, or say why it is wrong. It is delivered after this."]
     text = "\n".join(words if bench.talks.history(talk) else [record.order.text, "", *words])
     record.keep_talk(talk, replace(record.talk(talk), refused=text))
     return NodeOutcome.RETRY
@@ -70,7 +70,7 @@ def _reviewed(bench: Workbench, changes: ChangeSet) -> Review | None:
     checks = ", ".join(f"{step} {standing}" for step, standing, _ in record.data.verdicts) or "none ran"
     summary = f"checks: {checks}\nthe change:\n{shown_diff(bench.shop, changes)}"
     talk = f"qa {changes.digest[:12]}"
-    line = TurnInput(talk=talk, role=RoleName.REVIEWER, text=record.order.text, stage=Stage.QA, summary=summary)
+    line = TurnInput(talk=talk, role=RoleName.REVIEWER, text="Review the change.", stage=Stage.QA, summary=summary)
     try:
         value: contract_models.ReviewAnswer = bench.talks.say(line).value  # type: ignore[assignment]
     except PASSED_OVER as error:
@@ -107,7 +107,7 @@ def evaluate(bench: Workbench, place: RunCursor) -> NodeOutcome:
                 TurnInput(
                     talk="evaluate",
                     role=RoleName.REVIEWER,
-                    text=record.order.text,
+                    text="Score the answer.",
                     stage=Stage.EVALUATE,
                     summary=f"delivery: {record.delivery}; by the checks {reason}",
                     outcome=record.data.answer,

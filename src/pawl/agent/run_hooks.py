@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
-from pawl.agent.context import ToolReply
+from pawl.agent.context import ToolReply, TurnInput
 from pawl.agent.replay import ReplayLog
 from pawl.core.dialogue import Message
 from pawl.core.display import MARK, Shown, head_and_tail, shown_text
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pawl.workspace.hook_runner import HookOutcome, Hooks
 
 
-ABOUT_WORK = frozenset({"PostToolUse", "PostToolUseFailure", "Stop"})
+ABOUT_WORK = frozenset({"PostToolUse", "PostToolUseFailure", "Stop", "SubagentStop"})
 """Events whose hooks work on the bench of the run. Others run on a fresh one, where no agent could rewrite them."""
 TOLD = "hooks-in-sandbox"
 """A file of the state folder that says that the user knows where hooks run."""
@@ -109,15 +109,19 @@ class Hooking:
         more = self.after_tool(name, arguments, reply.text, failed=reply.failed, call=f"{talk}.{step}")
         return replace(reply, text=f"{reply.text}{more}") if more else reply
 
-    def sending_back(self, tape: ReplayLog, text: str) -> tuple[str, ...]:
+    def sending_back(self, tape: ReplayLog, line: TurnInput, text: str) -> tuple[str, ...]:
         before = sum(step.get("by") == "hook" for step in tape.steps)
-        return tape.heard(lambda: self.stopping(text, before=before), by="hook")
+        return tape.heard(lambda: self.stopping(line, text, before=before), by="hook")
 
-    def stopping(self, text: str, *, before: int) -> tuple[str, ...]:
+    def stopping(self, line: TurnInput, text: str, *, before: int) -> tuple[str, ...]:
         """Why a role that says it is done is to go on; `before` is how often it was sent back already."""
         if before >= MOST_STOPS:
             return ()
-        outcome = self._called("Stop", stop_hook_active=before > 0, last_assistant_message=text)
+        told = {"stop_hook_active": before > 0, "last_assistant_message": text}
+        if line.sent:
+            outcome = self._called("SubagentStop", agent_type=line.role, agent_id=line.talk, **told)
+        else:
+            outcome = self._called("Stop", **told)
         return (outcome.reason or "a hook wants you to go on",) if outcome is not None and outcome.blocked else ()
 
     def compressing(self, messages: Sequence[Message], made: Sequence[Message], *, forced: bool) -> Sequence[Message]:

@@ -23,7 +23,7 @@ from pawl.agent.routes import RunNode
 from pawl.agent.works import chosen_hunks
 from pawl.core.change import ChangeSet
 from pawl.core.dialogue import Conversation, TranscriptLine
-from pawl.core.errors import PawlError, UnknownEntry, UnknownModel, UsageError
+from pawl.core.errors import NotAuthorized, PawlError, UnknownEntry, UnknownModel, UsageError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.patch import Hunk, git_patch, hunks
 from pawl.core.run import (
@@ -43,6 +43,7 @@ from pawl.models.providers import ModelName, endpoint_for
 from pawl.sandbox.cancel import CancelToken
 from pawl.settings.config import load
 from pawl.settings.permissions import Permit
+from pawl.settings.trust import has_unread_keys
 from pawl.workspace.paths import find_workspace
 from pawl.workspace.project import Project, new_run_id
 
@@ -62,6 +63,8 @@ class Session:
     """The permission rules of the workspace when None."""
     agreed: set[tuple[str, ...]] = field(default_factory=set)
     """Kinds of calls that the user has said yes to beforehand, as whoever asks them writes them."""
+    named: str = ""
+    """The id of a conversation that begins with the next request, where it had to be told before."""
     _inbox: Inbox = field(default_factory=Inbox)
     _stop: CancelToken | None = None
     _order: RunRequest | None = None
@@ -262,7 +265,7 @@ class Session:
         return self.shop.store.transcripts.messages(conversation)
 
     def fork(self, conversation: str, *, before: int | None = None) -> str:
-        """A new conversation in which the same was said, `before` that message; the first one stays as it is."""
+        """A new conversation in which the same was said, `before` that message; the first one is unchanged."""
         self._known(conversation)
         other = new_conversation_id()
         with self.shop.store.together():
@@ -309,7 +312,12 @@ class Session:
         config = configured(self.shop, model)
         name = ModelName.parse(model, config.providers)
         if not name.is_file and not config.routes.fallbacks.get(model):
-            endpoint_for(name, config.providers, config.environment, config.rules)
+            try:
+                endpoint_for(name, config.providers, config.environment, config.rules)
+            except NotAuthorized as error:
+                if has_unread_keys(self.shop.config, self.shop.workspace):
+                    error.advice = f"'pawl trust' lets the keys in .env be read; or {error.advice}"
+                raise
 
     def _lacks(self, test_command: tuple[str, ...]) -> bool:
         if which(test_command[0], path=self.shop.config.search_path):
@@ -376,8 +384,8 @@ class Session:
         self.shop.store.runs.keep_work(run, WorkName.EDITED, edited(self.shop, given.patch))
 
     def _known(self, conversation: str) -> None:
-        if not any(one.id == conversation for one in self.conversations()):
+        if conversation != self.named and not any(one.id == conversation for one in self.conversations()):
             raise UnknownEntry(
                 f"there is no conversation {conversation!r} in this workspace",
-                advice="its id stands in the JSON of 'pawl do' and 'pawl ask'; -c goes on with the last one",
+                advice="its id is in the JSON of 'pawl do' and 'pawl ask'; -c continues the last one",
             )

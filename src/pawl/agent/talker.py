@@ -2,44 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pawl.agent.agent_loop import converse
+from pawl.agent.attachments import attachments
 from pawl.agent.briefing import (
-    BundleSubject,
     configured,
     failing_text,
     handed_over,
     instructions,
     read_ahead,
+    reads_of,
+    run_budget,
     standing_context,
+    subject_of,
+    with_failing,
 )
-from pawl.agent.context import AgentContext, LoopEnd, Spoken, TurnInput, Unanswered
+from pawl.agent.call_permits import CallPermits
+from pawl.agent.context import AgentContext, LoopEnd, Spoken, TurnInput
 from pawl.agent.context_watch import ContextWatch, afresh, later_tasks
 from pawl.agent.demands import is_about_tests
 from pawl.agent.inbox import Inbox
-from pawl.agent.intents import mentioned
 from pawl.agent.policy import Policy, model_of, policy_of, prompts, standard_policy
-from pawl.agent.record import KeptRuling, RunRecord, WorkName
-from pawl.agent.replay import CALL, ReplayLog, TapedModel, TapedTools, refusal_of
+from pawl.agent.record import RunRecord, WorkName
+from pawl.agent.replay import CALL, ReplayLog, TalkEvents, TapedModel, TapedTools
 from pawl.agent.roles import Role
-from pawl.agent.run_hooks import CANNOT_BE_SHOWN, Hooking, call_question, can_be_shown
+from pawl.agent.run_hooks import Hooking
 from pawl.agent.tools.toolbox import DELEGATE, TeamDesk
 from pawl.agent.works import BenchWorks
-from pawl.agent.workspace_memory import earlier_attempts
 from pawl.core.diagnostic import Status
-from pawl.core.dialogue import FellBack, Message, Sampling, TextDelta, assistant, user
+from pawl.core.dialogue import Attachment, Message, Sampling, TextDelta, assistant, user
 from pawl.core.errors import AnswerInterrupted, ModelError, PawlError, UnknownModel
-from pawl.core.events import CommandPrinted, ReasoningShown, RequestAnswered, RequestSent, RunEvent, Steered, Warned
+from pawl.core.events import CommandPrinted, RequestAnswered, RequestSent, RunEvent, Steered, Warned
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted_message
 from pawl.core.run import (
-    Approval,
-    ApprovalAnswer,
     Budget,
     Detail,
     Intent,
@@ -47,57 +49,27 @@ from pawl.core.run import (
     Reasoning,
     RequestRecord,
     RoleName,
-    RunRequest,
     RunTerms,
     Stage,
 )
 from pawl.core.tiers import Tier
-from pawl.models.router import ModelConfig, Models, budget
+from pawl.models.router import ModelConfig, Models
 from pawl.models.telemetry import RequestBook, Telemetry, metered
 from pawl.sandbox.cancel import CancelToken
-from pawl.settings.guardrails import Decision, Permission
 from pawl.settings.permission_rules import ToolKind, allowances
-from pawl.settings.permissions import Permit, paths_in, permissions_of, permit_of, unasked
+from pawl.settings.permissions import Permit
 from pawl.workspace.project import Project
 
-REQUEST_SECONDS = 300.0
-"""The whole of a request (A11), unless the user gives it another limit."""
 ROLES = (RoleName.ARTISAN, RoleName.PLANNER, RoleName.REVIEWER)
 """Who takes part in a run without tiers."""
 TESTS = "tests"
 """By whom words of the replay log are said that tell of the baseline."""
 JOIN_SECONDS = 10.0
 """How long a talk about failing tests waits for them before its second request."""
+SHARE = 4
+"""Whoever is sent has this part of the turns of a run, and of the money and tokens that are left."""
 HANDED = "handed"
 """The snapshot of a conversation of questions that holds the code that was handed over at its start."""
-
-
-def run_budget(shop: Project, order: RunRequest) -> Budget:
-    """The limits of a run: those of the request before those of the settings."""
-    usual = Budget(seconds=REQUEST_SECONDS) if order.mode is Mode.AGENT else Budget()
-    return budget(order.budget, budget(shop.config.tables.budget, usual))
-
-
-def rules_of(shop: Project, mode: Mode) -> Permit:
-    """The permission rules of the workspace, for commands that are confined and have no network."""
-    return permit_of(permissions_of(shop.config, shop.workspace, mode=mode), shop.guardrails)
-
-
-@dataclass(slots=True)
-class TalkEvents:
-    """The events of an agent loop that are kept."""
-
-    replayed: bool
-    """Some of it comes from the tape."""
-    thoughts: list[str] = field(default_factory=list)
-    fell_back: list[FellBack] = field(default_factory=list)
-
-    def take(self, event: RunEvent) -> None:
-        match event:
-            case ReasoningShown(text=text):
-                self.thoughts.append(text)
-            case FellBack():
-                self.fell_back.append(event)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -126,6 +98,17 @@ class Talker:
     _models: Models | None = None
     _policy: Policy | None = None
     _telemetry: Telemetry | None = None
+    _permits: CallPermits = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._permits = CallPermits(
+            shop=self.shop,
+            record=self.record,
+            hooking=self.hooking,
+            kind=self._kind,
+            gated=lambda: self.works.desk.gated,
+            permit=self.permit,
+        )
 
     def close(self) -> None:
         self._closing.close()
@@ -151,22 +134,27 @@ class Talker:
 
     def check_model(self) -> None:
         """Raise what would keep the model from being asked, before anything is run for it."""
-        router, model = self._opened()[0].router, self._model(RoleName.ARTISAN)
+        self._check(self._model(RoleName.ARTISAN))
+
+    def _check(self, model: str) -> None:
+        router = self._opened()[0].router
         if not router.routes.fallbacks.get(model):
             router.opened(model)
 
-    def warn_of_model(self) -> None:
-        """Say before anything is run what will keep the model from being asked; what needs no model goes on."""
-        try:
-            if self.configured:
-                self.check_model()
-        except ModelError as error:
-            self.listen(Warned(f"{error.message}: {error.advice}" if error.advice else error.message))
+    def warn_of_models(self, named: Iterable[str]) -> None:
+        """Say before anything is run what will keep these models, or that of the settings, from being asked; what needs
+        no model goes on."""
+        for model in dict.fromkeys(named) or ([self._model(RoleName.ARTISAN)] if self.configured else ()):
+            try:
+                self._check(model)
+            except ModelError as error:
+                self.listen(Warned(f"{error.message}: {error.advice}" if error.advice else error.message))
 
     @property
     def terms(self) -> RunTerms:
         order = self.record.order
-        chosen = {role: self._model(role) for role in (ROLES if self.tier is None else RoleName)}
+        roles = (*(ROLES if self.tier is None else RoleName), *sorted(self.policy.role(RoleName.ARTISAN).delegates))
+        chosen = {role: self._model(role) for role in roles}
         first = chosen[RoleName.ARTISAN]
         return RunTerms(
             run=self.record.run,
@@ -177,9 +165,15 @@ class Talker:
             role_models=tuple((role, model) for role, model in chosen.items() if model != first),
         )
 
-    def _model(self, role: RoleName) -> str:
+    def _model(self, role: str) -> str:
         of_tier = self.tier.model_for(role) if self.tier is not None else ""
-        return of_tier or model_of(self.config, self.policy.role(role))
+        try:
+            return of_tier or model_of(self.config, self.policy.role(role))
+        except UnknownModel:
+            # A tier need not name one for the roles that it does not ask.
+            if self.tier is None or role is RoleName.ARTISAN:
+                raise
+            return self._model(RoleName.ARTISAN)
 
     def say(self, line: TurnInput) -> Spoken:
         line = afresh(line, self.record, self.works.desk.files)
@@ -198,13 +192,16 @@ class Talker:
         if line.role is not RoleName.ARTISAN and not tape.steps:
             self.hooking.role_begins(line.role, line.talk)
         try:
-            spoken = converse(seat, line.history, line.text, line.stage, read=self._mentioned(line))
+            files = self._attached(line, terms) if line.stage is None and "@" in line.text else ()
+            spoken = converse(seat, line.history, line.text, line.stage, read=self._mentioned(line), files=files)
         except AnswerInterrupted as error:
             if line.mode is not None:
                 self._keep_half(line, error.text)
             raise
-        if line.role is not RoleName.ARTISAN and self.record.talk(line.talk).dialogue is None:
+        if line.role is not RoleName.ARTISAN and not line.sent and self.record.talk(line.talk).dialogue is None:
             self.hooking.role_ends(line.role, line.talk, spoken.text)
+        if seat.once and terms.mode is Mode.AGENT:
+            self._put(spoken.text)
         self._keep(line, spoken, watch)
         return spoken
 
@@ -252,9 +249,16 @@ class Talker:
 
     def _works_alone(self, line: TurnInput) -> bool:
         """Whether the role works on the bench of the run; attempts of a tier are told of the tests as they begin."""
-        return line.stage is None and line.mode is None and self.tier is None and self.record.order.mode is Mode.AGENT
+        plain = line.stage is None and line.mode is None and not line.sent
+        return plain and self.tier is None and self.record.order.mode is Mode.AGENT
 
-    def _tested(self, tape: ReplayLog) -> tuple[str, ...]:
+    def _owes_change(self, line: TurnInput) -> bool:
+        """Whether the user's words ask for a change, and nothing was made or refused before."""
+        intent, begun = self.record.data.intent, self.record.data.refused or self.record.work(WorkName.BENCH)
+        asked = intent is not None and intent.intent in (Intent.EDIT, Intent.MEND) and not intent.unsaid
+        return asked and not begun and self._works_alone(line)
+
+    def _tested(self, tape: ReplayLog, *, waits: bool) -> tuple[str, ...]:
         """The failing tests of the baseline, once, when it is there; a request that is about them waits a while."""
         if tape.is_behind:
             return tape.heard(tuple, by=TESTS)
@@ -262,7 +266,9 @@ class Talker:
             return ()
         order, intent = self.record.order, self.record.data.intent
         about = is_about_tests(order.text) or (intent is not None and intent.intent is Intent.MEND)
-        before = self.works.known_before(JOIN_SECONDS if about else 0.0)
+        if waits and self.works.known_before() is None:
+            self.works.early.begin()
+        before = self.works.known_before(JOIN_SECONDS if about or waits else 0.0)
         if before is None:
             return ()
         shown = self.shop.read_gate().told(before.findings)
@@ -282,13 +288,14 @@ class Talker:
             desk.gated.grant(path)
         terms, role = self._terms(line), self.policy.role(line.role)
         team = self._team(role, line, tape) if role.delegates else None
-        policy = self.policy.narrowed_to((team or desk).names)
+        policy = self.policy.narrowed_to((team or desk).names, desk.found)
         model = models.router.conversation()
         book = RequestBook(shop, model, telemetry)
         told = {"tool_summary": line.summary, "last_step_outcome": line.outcome}
         variables = {"project_root": shop.workspace, "user_input": self.record.order.text}
         usual, most_output = models.config.sampling, models.most_output(terms.model_for(line.role))
-        warmth = self._temperature(role, usual.temperature)
+        asks_once = line.stage is None and self.asks_once(line.role)
+        warmth, owes = self._temperature(role, usual.temperature), self._owes_change(line)
         return AgentContext(
             terms=terms,
             role=policy.role(line.role),
@@ -300,7 +307,7 @@ class Talker:
                 team or desk,
                 tape,
                 keep=self._keep_step,
-                permit=partial(self._permitted, line),
+                permit=partial(self._permits.permitted, line),
                 after=partial(hooking.answered, line.talk),
                 catch_up=self._catch_up,
                 cancel=self.cancel,
@@ -310,20 +317,28 @@ class Talker:
             clean=watch.clean,
             compress=partial(self._compressed, watch),
             context=self._context(line),
-            work_left=self.record.data.refused if line.stage is None else (),
+            work_left=("nothing was changed yet",) if owes else self.record.data.refused if line.stage is None else (),
+            owes_change=owes,
+            once=asks_once,
             heard=partial(self._heard, tape) if line.stage is None else tuple,
-            found=partial(self._tested, tape) if self._works_alone(line) else tuple,
-            stopping=partial(hooking.sending_back, tape) if line.stage is None else lambda text: (),
-            limits=self.config.budget,
+            found=partial(self._tested, tape, waits=asks_once) if self._works_alone(line) else tuple,
+            stopping=partial(hooking.sending_back, tape, line) if line.stage is None else lambda text: (),
+            limits=self._limits(sent=line.sent),
+            is_spent=models.router.ledger.share(SHARE) if line.sent else lambda: False,
             sampling=replace(usual, max_output=min(usual.max_output, most_output), temperature=warmth),
             detail=Detail(shop.config.settings.detail),
             cancel=self.cancel,
         )
 
+    def _limits(self, *, sent: bool) -> Budget:
+        whole = self.config.budget
+        return replace(whole, turns=max(2, whole.turns // SHARE)) if sent else whole
+
     def _temperature(self, role: Role, usual: float) -> float:
         """A role of the user's own keeps its figure everywhere; those of Pawl have theirs in tiers (E2, A10)."""
         if self.tier is None:
-            unsaid = {standard_policy().role(role.name).temperature, Sampling().temperature}
+            like = role.name if role.name in set(RoleName) else RoleName.ARTISAN
+            unsaid = {standard_policy().role(like).temperature, Sampling().temperature}
             return usual if role.temperature in unsaid else role.temperature
         if self.warmth is not None and role.name == RoleName.ARTISAN:
             return self.warmth
@@ -335,10 +350,12 @@ class Talker:
         def sent() -> int:
             return sum(step["kind"] == CALL and step.get("name") == DELEGATE for step in tape.steps[: tape.at])
 
-        def send(to: RoleName, task: str) -> str:
-            return self.say(TurnInput(talk=f"{line.talk} > {tape.at} {to}", role=to, text=task)).text
+        def send(to: str, task: str) -> str:
+            text = with_failing(self.shop, self.record, task)
+            return self.say(TurnInput(talk=f"{line.talk} > {tape.at} {to}", role=to, text=text, sent=True)).text
 
-        return TeamDesk(desk=self.works.desk, role=role, sent=sent, send=send)
+        about = {name: self.policy.role(name).description for name in role.delegates - set(RoleName)}
+        return TeamDesk(desk=self.works.desk, role=role, sent=sent, send=send, about=about)
 
     def _hear(self, watch: ContextWatch, tape: ReplayLog, models: Models, line: TurnInput, event: RunEvent) -> None:
         """Pass an event on, unless it was shown before an interruption."""
@@ -368,35 +385,50 @@ class Talker:
                 told = instructions(shop, desk, text, self.listen)
                 self.record.keep(replace(self.record.data, told_onlooker=told))
             return self.record.data.told_onlooker or ()
-        if line.stage is Stage.PLAN:
-            if self.record.data.told_planner is None:
-                told = (*self.standing, *self._found(line))
-                self.record.keep(replace(self.record.data, told_planner=told))
-            return self.record.data.told_planner or ()
-        if self.record.data.told is None:
-            told = (*self.standing, *self._found(line))
-            self.record.keep(replace(self.record.data, told=told))
-        return self.record.data.told or ()
+        name = "told_planner" if line.stage is Stage.PLAN else "told"
+        known: tuple[str, ...] | None = getattr(self.record.data, name)
+        if known is None:
+            known = (*self.standing, *self._found(line))
+            made: Any = {name: known}
+            self.record.keep(replace(self.record.data, **made))
+        return known
 
     def _found(self, line: TurnInput) -> tuple[str, ...]:
         """Code that the request may be about; a conversation of questions keeps what it began with, as caches do."""
-        shop, text, tested = self.shop, self.record.order.text, self.record.data.baseline
-        asks = line.mode is Mode.CHAT
+        shop, asks = self.shop, line.mode is Mode.CHAT
+        if line.stage is None and self.asks_once(line.role):
+            return () if asks else self._chosen(line, as_reads=False)
         if asks and line.history:
             kept = shop.store.snapshots.get(shop.workspace, self.conversation, HANDED) or {}
             known = kept.get("texts")
             return tuple(map(str, known)) if isinstance(known, list) else ()
-        subject = BundleSubject(
-            request=text,
-            named=tuple(mentioned(text)),
-            findings=tested.findings if tested is not None else (),
-            attempts=() if asks else earlier_attempts(shop, self.record),
-            patient=not asks,
+        texts = handed_over(
+            shop, self.works.desk.files, subject_of(shop, self.record, self.record.order.text, asks=asks)
         )
-        texts = handed_over(shop, self.works.desk.files, subject)
         if asks and texts:
             shop.store.snapshots.put(shop.workspace, self.conversation, HANDED, {"texts": list(texts)})
         return texts
+
+    def asks_once(self, role: str) -> bool:
+        """Whether the role's model is asked once, with all the code it needs, instead of being given tools."""
+        return self._opened()[0].can(self.terms.model_for(role)).once
+
+    def _chosen(self, line: TurnInput, *, as_reads: bool) -> tuple[str, ...]:
+        """All the code that comes with the one request: files to be read ahead, or a part of the prompt."""
+        from pawl.agent import one_request
+
+        order, models = self.record.order, self._opened()[0]
+        tokens = one_request.budget(models.reads(self.terms.model_for(line.role)))
+        subject = subject_of(self.shop, self.record, line.text if as_reads else order.text, asks=as_reads)
+        found = one_request.chosen(self.shop, self.works.desk.files, subject, tokens)
+        return one_request.as_reads(found) if as_reads else one_request.as_text(found)
+
+    def _put(self, answer: str) -> None:
+        """The code of an answer, in the files of the bench."""
+        from pawl.agent import one_request
+
+        if one_request.written(self.works.desk.files, answer):
+            self.record.keep_work(WorkName.BENCH, self.works.standing())
 
     def _opened(self) -> tuple[Models, Telemetry]:
         if self._models is None:
@@ -440,84 +472,6 @@ class Talker:
     def _kind(self, tool: str) -> ToolKind | None:
         return allowances().tools.get(tool) or self.policy.own.get(tool)
 
-    def _permitted(
-        self, line: TurnInput, step: int, name: str, arguments: Mapping[str, object]
-    ) -> tuple[str, Mapping[str, object]]:
-        """Why the call is refused, and its arguments. One that the user is to be asked about stops the talk until there
-        is an answer."""
-        refusal, arguments = self._refused(line, f"{line.talk}.{step}", name, arguments)
-        if not refusal and self._kind(name) is ToolKind.READS:
-            self._grant(paths_in(arguments))
-        return refusal, arguments
-
-    def _grant(self, paths: Sequence[str]) -> None:
-        """Lets files be read that a rule asks about and the user, or a hook, said yes to."""
-        gate = self.shop.read_gate()
-        asked = [path for path in paths if (said := gate.judge(path)) is not None and said.ruling is Decision.ASK]
-        if asked:
-            granted = tuple(sorted({*self.record.data.granted, *asked}))
-            self.record.keep(replace(self.record.data, granted=granted))
-        for path in asked:
-            self.works.desk.gated.grant(path)
-
-    def _refused(
-        self, line: TurnInput, call: str, name: str, arguments: Mapping[str, object]
-    ) -> tuple[str, Mapping[str, object]]:
-        permission, arguments = self._ruled(self._permit(line), call, name, arguments)
-        each = self.record.order.approval is Approval.EACH and self._kind(name) is ToolKind.WRITES
-        if permission.ruling is Decision.ALLOW and not each:
-            return "", arguments
-        if not can_be_shown(arguments):
-            permission = replace(permission, ruling=Decision.DENY, reason=CANNOT_BE_SHOWN)
-        if permission.ruling is Decision.DENY:
-            root, denial = self.record.root, {"tool_name": name, "tool_input": dict(arguments)}
-            root.keep(replace(root.data, denials=(*root.data.denials, denial)))
-            return refusal_of(permission), arguments
-        # A rule that allows it is no reason to ask.
-        why = (permission.reason,) if permission.reason and permission.ruling is not Decision.ALLOW else ()
-        question = call_question(call, name, arguments, why)
-        answer = self.record.data.permits.get(question.digest)
-        if answer is None:
-            self._keep_ruling(call, permission, arguments)
-            raise Unanswered(question)
-        if answer.answer is ApprovalAnswer.APPROVE:
-            self.record.note("approved call", {"digest": question.digest, "tool": name, "arguments": dict(arguments)})
-            return "", arguments
-        reason = answer.reason or "no reason was given"
-        return f"refused_by_user: {reason}\nnext: do what the user wants instead, or end here", arguments
-
-    def _permit(self, line: TurnInput) -> Permit:
-        if line.mode is not None or not self.record.order.attended:
-            return unasked(self.permit or rules_of(self.shop, line.mode or self.record.order.mode))
-        if self.permit is None:
-            self.permit = rules_of(self.shop, self.record.order.mode)
-        return self.permit
-
-    def _ruled(
-        self, permit: Permit, call: str, name: str, arguments: Mapping[str, object]
-    ) -> tuple[Permission, Mapping[str, object]]:
-        """Decide by rules and hooks together; other arguments that a hook gives are judged by the rules again."""
-        known = self.record.data.rulings.get(call)
-        if known is not None:
-            return Permission(ruling=known.ruling, reason=known.reason, firm=True), known.arguments
-        permission = permit(name, arguments)
-        for hook in (self.hooking.before_tool, self.hooking.before_asking):
-            if hook == self.hooking.before_asking and permission.ruling is not Decision.ASK:
-                break
-            outcome = hook(name, arguments, call)
-            if outcome is None:
-                break
-            if outcome.updated_input is not None:
-                arguments = outcome.updated_input
-                permission = permit(name, arguments)
-            permission = outcome.over(permission)
-        return permission, arguments
-
-    def _keep_ruling(self, call: str, permission: Permission, arguments: Mapping[str, object]) -> None:
-        """While the user is asked the process may end; hooks are not run again for the same call."""
-        ruling = KeptRuling(ruling=permission.ruling, reason=permission.reason, arguments=dict(arguments))
-        self.record.keep(replace(self.record.data, rulings={**self.record.data.rulings, call: ruling}))
-
     def _compressed(
         self, watch: ContextWatch, messages: Sequence[Message], *, request: int, too_long: bool
     ) -> Sequence[Message]:
@@ -531,6 +485,10 @@ class Talker:
                 if path:
                     self.works.desk.editor.read(path)
 
+    def _attached(self, line: TurnInput, terms: RunTerms) -> tuple[Attachment, ...]:
+        can = self._opened()[0].can(terms.model_for(line.role))
+        return tuple(attachments(self.works.desk.files, line.text, can, lambda why: self.listen(Warned(why))))
+
     def _mentioned(self, line: TurnInput) -> Sequence[str]:
         """Files that the user named, read ahead; the same ones when the talk is taken up again."""
         if line.stage is not None or not self.record.order.read_ahead:
@@ -538,7 +496,12 @@ class Talker:
         talk = self.record.talk(line.talk)
         if talk.read is None:
             named = not line.history or line.mode is not None
-            talk = replace(talk, read=tuple(read_ahead(self.works.desk.files, line.text, named=named)))
+            asks_once = line.mode is Mode.CHAT and self.asks_once(line.role)
+            read = self._chosen(line, as_reads=True) if asks_once else ()
+            read = read or tuple(read_ahead(self.works.desk.files, line.text, named=named))
+            # What the planner has read need not be asked for again.
+            planned = reads_of(self.history("plan")) if not line.history and self._works_alone(line) else ()
+            talk = replace(talk, read=tuple(dict.fromkeys((*read, *planned))))
             self.record.keep_talk(line.talk, talk)
         return talk.read or ()
 
@@ -548,13 +511,16 @@ class Talker:
         if talk.dialogue is not None:
             return
         with self.shop.store.together():
-            self.record.keep_talk(line.talk, replace(talk, dialogue=tuple(map(redacted_message, spoken.messages))))
-            if line.stage is None and spoken.ended is not LoopEnd.EMPTY:
+            self.record.keep_talk(
+                line.talk,
+                replace(talk, dialogue=tuple(redacted_message(replace(one, files=())) for one in spoken.messages)),
+            )
+            if line.stage is None and not line.sent and spoken.ended is not LoopEnd.EMPTY:
                 *others, last = spoken.said
                 for message in others:
                     self._transcribe(message)
                 self._transcribe(last, reasoning="\n\n".join(self.heard.thoughts))
-        if line.stage is None:
+        if line.stage is None and not line.sent:
             watch.keep(line.text, spoken.text, self.works.desk.files.seen)
 
     def _keep_half(self, line: TurnInput, text: str) -> None:

@@ -7,36 +7,32 @@ and put into the file in its place.
 
 from __future__ import annotations
 
-import ast
 import itertools
 import re
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pawl.agent.briefing import bounded, brief, failing_text, findings_of, shown_diff
+from pawl.agent.briefing import bounded, brief, failing_text, shown_diff, still_failing
 from pawl.agent.context import TurnInput
+from pawl.agent.function_text import FunctionPlace, Sources, holding, text_of
 from pawl.agent.record import RunRecord, WorkName
 from pawl.agent.talker import Talker
 from pawl.agent.works import BenchWorks
 from pawl.checks.output import suspicions
 from pawl.checks.verdict import Requirements
 from pawl.code.bundle import pack
-from pawl.code.code_model import Definition, DefinitionKind, Hit, PackRequest, Query, Suspicion
-from pawl.code.languages import is_test, language_of
+from pawl.code.code_model import Hit, PackRequest, Query, Suspicion
+from pawl.code.languages import is_test
 from pawl.code.librarian import gathered, open_librarian
-from pawl.code.parsers import Parsers
 from pawl.core.change import ChangeSet
-from pawl.core.diagnostic import CheckResult
-from pawl.core.errors import PawlError, SchemaUnmet
+from pawl.core.diagnostic import CheckResult, Diagnostic
+from pawl.core.errors import SchemaUnmet
 from pawl.core.events import Warned
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import RoleName, Stage
 from pawl.core.tiers import EscalationState, TierMode
-from pawl.core.typed import Unreadable, read_python
-from pawl.workspace.bench_files import Files
 from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
@@ -79,6 +75,10 @@ class Assignment:
     before: CheckResult
     wanted: Requirements
     ground: ChangeSet
+
+    @property
+    def findings(self) -> tuple[Diagnostic, ...]:
+        return still_failing(self.climb, self.before)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,7 @@ def work(shop: Project, place: Workplace, task: Assignment) -> Worked:
             return Worked(said=said, problems=problems)
         history = place.talker.history(talk)
         talk = place.talk(f"{role} {number + 1}")
-        words = "\n".join(("The critic sends the work back:", *(f"- {one}" for one in problems), "Mend this."))
+        words = "\n".join(("The critic sends the work back:", *(f"- {one}" for one in problems), "Fix this."))
         said = place.talker.say(TurnInput(talk=talk, role=role, text=words, history=history)).text
     return Worked(said=said)
 
@@ -145,7 +145,7 @@ def _pack(shop: Project, place: Workplace, task: Assignment, role: RoleName) -> 
 
 
 def _located(shop: Project, task: Assignment) -> Sequence[Hit]:
-    findings = findings_of(task.before)
+    findings = task.findings
     target = (Suspicion(path=task.target),) if task.target else ()
     words = "\n".join((task.objective, failing_text(findings)))
     with open_librarian(shop) as librarian:
@@ -154,7 +154,9 @@ def _located(shop: Project, task: Assignment) -> Sequence[Hit]:
 
 
 def _ranked(place: Workplace, task: Assignment, role: RoleName, hits: Sequence[Hit]) -> Sequence[Hit]:
-    """The hits in the order of the role; as they were where its answer cannot be used."""
+    """The hits in the order of the role; as they were where its answer cannot be used, or it would search in vain."""
+    if place.talker.asks_once(role):
+        return hits
     named = "\n".join(f"- {hit.path}: {'; '.join(hit.reasons)}" for hit in hits) or "- none"
     text = "\n\n".join(
         (
@@ -188,7 +190,7 @@ def _problems(shop: Project, place: Workplace, task: Assignment, role: RoleName,
     text = "\n\n".join(
         (
             f"The request:\n{task.objective}",
-            failing_text(findings_of(task.before)),
+            failing_text(task.findings),
             f"The change, which stands on the bench:\n{shown_diff(shop, changes)}",
         )
     )
@@ -197,7 +199,7 @@ def _problems(shop: Project, place: Workplace, task: Assignment, role: RoleName,
         value: contract_models.CriticVerdict = place.talker.say(line).value  # type: ignore[assignment]
     except SchemaUnmet as error:
         place.record.note("critic misunderstood", {"error": error.message})
-        place.talker.listen(Warned(f"the {role}'s answer cannot be used; the change goes on without it"))
+        place.talker.listen(Warned(f"the {role}'s answer cannot be used; the change continues without it"))
         return ()
     if value is None or value.verdict == "approve":
         return ()
@@ -211,179 +213,37 @@ MOST_PLACES = 3
 TURNS = (0, 0, 0, 1, 2)
 """Which of the likeliest functions a sample is about: mostly the first."""
 MOST_TEST_CHARACTERS = 3_000
-_SUSPECT = re.compile(r"([\w./-]+\.\w+):(\d+)")
+_SUSPECT = re.compile(r"(?<![\w./-])([\w./-]{1,400}\.\w{1,20}):(\d{1,9})")
 _IMPORT = re.compile(r"(?:import|from|use|#include)\s|(?:const|let|var)\s.*\brequire\(")
-_BLOCK = re.compile(r"```[\w+-]*[ \t]*\n(.*?)(?:\n```|\Z)", re.DOTALL)
-_FUNCTIONS = frozenset({DefinitionKind.FUNCTION, DefinitionKind.METHOD})
-_NEEDED = frozenset({DefinitionKind.FUNCTION, DefinitionKind.VARIABLE, DefinitionKind.CLASS})
-_EXPORTED = re.compile(r"export\s+(?:default\s+)?")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionPlace:
-    """A function of a file, by its lines, from 1; the last is part of it."""
-
-    path: str
-    name: str
-    first: int
-    last: int
-    indent: int
-
-
-def holding(places: Sequence[FunctionPlace], line: int) -> FunctionPlace | None:
-    """The one that holds the line."""
-    return next((place for place in places if place.first <= line <= place.last), None)
-
-
-def text_of(place: FunctionPlace, source: str) -> str:
-    return textwrap.dedent("\n".join(source.splitlines()[place.first - 1 : place.last]))
-
-
-class Sources:
-    """The files of a bench in the languages that are known: their functions, and one of them written anew."""
-
-    def __init__(self, files: Files) -> None:
-        self._files = files
-        self._parsers = Parsers()
-
-    def __enter__(self) -> Sources:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._parsers.close()
-
-    def text(self, path: str) -> str:
-        try:
-            return self._files.read(path).decode("utf-8")
-        except (PawlError, OSError, UnicodeDecodeError):
-            return ""
-
-    def language(self, path: str) -> str:
-        found = language_of(path)
-        return found.name if found is not None else ""
-
-    def functions(self, path: str) -> tuple[FunctionPlace, ...]:
-        """The outermost functions and methods that have their lines for themselves."""
-        source = self.text(path)
-        lines = source.splitlines()
-        found: list[FunctionPlace] = []
-        for one in self._definitions(path, source):
-            if one.kind not in _FUNCTIONS or (found and one.start <= found[-1].last):
-                continue
-            text = lines[one.line - 1]
-            if text.strip().startswith(one.signature.split(maxsplit=1)[0]):
-                indent = len(text) - len(text.lstrip())
-                found.append(FunctionPlace(path=path, name=one.name, first=one.start, last=one.end, indent=indent))
-        return tuple(found)
-
-    def rewritten(self, place: FunctionPlace, answer: str) -> str | None:
-        """The file with the answer's function in the place of its own; None where the answer has no such function.
-
-        What the function needs beside itself and the file does not have yet comes with it: helpers of the answer, and
-        in Python its imports.
-        """
-        source = self.text(place.path)
-        # An answer may also be nothing but code.
-        for code in (*_BLOCK.findall(answer), answer):
-            text = textwrap.dedent(code).strip("\n")
-            try:
-                imports = _python_imports(text) if place.path.endswith(".py") else []
-            except Unreadable:
-                continue
-            every = self._definitions(place.path, text)
-            found = next((one for one in every if one.kind in _FUNCTIONS and one.name == place.name), None)
-            if found is not None:
-                body = self._body(place, source, text, found, every)
-                return _with_imports(_replaced(place, source, body), imports)
-        return None
-
-    def _body(
-        self, place: FunctionPlace, source: str, text: str, found: Definition, every: Sequence[Definition]
-    ) -> str:
-        body = _lines_of(found, text)
-        if not place.path.endswith(".py"):
-            body = _like(source.splitlines()[place.first - 1 : place.last], body)
-        if place.indent:
-            return body
-        known = {one.name for one in self._definitions(place.path, source)}
-        helpers = [
-            _lines_of(one, text)
-            for one in every
-            if one.depth == 0 and one.kind in _NEEDED and one.name not in known and _names(body, one.name)
-        ]
-        gap = "\n\n\n" if place.path.endswith(".py") else "\n\n"
-        return gap.join((*helpers, body))
-
-    def _definitions(self, path: str, text: str) -> Sequence[Definition]:
-        language = language_of(path)
-        return () if language is None else self._parsers.parse(text.encode(), language).definitions
-
-
-def _replaced(place: FunctionPlace, source: str, body: str) -> str:
-    lines = source.splitlines()
-    made = [*lines[: place.first - 1], *textwrap.indent(body, " " * place.indent).splitlines(), *lines[place.last :]]
-    return "\n".join(made) + ("\n" if source.endswith("\n") else "")
-
-
-def _like(old: Sequence[str], body: str) -> str:
-    """The text exported and ended as that in whose place it comes."""
-    exported = _EXPORTED.match(old[0].strip())
-    if exported and not _EXPORTED.match(body):
-        body = exported.group() + body
-    return f"{body}," if old[-1].rstrip().endswith(",") and not body.endswith(",") else body
-
-
-def _names(text: str, name: str) -> bool:
-    return re.search(rf"(?<![\w.]){re.escape(name)}\b", text) is not None
-
-
-def _lines_of(one: Definition, text: str) -> str:
-    return textwrap.dedent("\n".join(text.splitlines()[one.start - 1 : one.end]))
-
-
-def _python_imports(text: str) -> list[str]:
-    return [ast.unparse(node) for node in read_python(text).body if isinstance(node, ast.Import | ast.ImportFrom)]
-
-
-def _with_imports(source: str, imports: Sequence[str]) -> str:
-    """The Python file with those of the imports that it lacks, after its docstring and what must stand first."""
-    lines = source.split("\n")
-    missing = [line for line in imports if line not in (one.strip() for one in lines)]
-    if not missing:
-        return source
-    at = 0
-    for node in read_python(source).body:
-        words = (
-            isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-        )
-        if not words and not (isinstance(node, ast.ImportFrom) and node.module == "__future__"):
-            break
-        at = node.end_lineno or at
-    return "\n".join((*lines[:at], *missing, *lines[at:]))
 
 
 def draft(place: Workplace, task: Assignment, sample: int) -> Worked | None:
-    """Another text of one function, written to the bench; None where it cannot be told which function."""
+    """Another text of one function, written to the bench; None where it cannot be told which function.
+
+    Of several failing tests each has drafts of its own, by turns.
+    """
+    findings = task.findings
+    turn, own = divmod(sample - 1, max(1, len(findings)))
+    about = findings[own : own + 1]
     with Sources(place.works.desk.files) as sources:
-        places = tuple(itertools.islice(_places(sources, task), MOST_PLACES))
+        places = tuple(itertools.islice(_places(sources, task, about), MOST_PLACES))
         if not places:
             return None
-        chosen = places[TURNS[(sample - 1) % len(TURNS)] % len(places)]
-        words = "\n\n".join(part for part in _words(sources, task, chosen) if part)
+        chosen = places[TURNS[turn % len(TURNS)] % len(places)]
+        words = "\n\n".join(part for part in _words(sources, task, about, chosen) if part)
         line = TurnInput(talk=place.talk("draft"), role=RoleName.ARTISAN, text=words, stage=Stage.DRAFT)
         made = sources.rewritten(chosen, place.talker.say(line).text)
     if made is None:
         return Worked(said=f"{chosen.name}: the answer holds no such function")
     place.works.desk.files.write(chosen.path, made.encode())
     place.record.keep_work(WorkName.BENCH, place.works.standing())
-    return Worked(said=f"{chosen.path}: {chosen.name} written anew")
+    return Worked(said=f"{chosen.path}: {chosen.name} rewritten")
 
 
-def _words(sources: Sources, task: Assignment, chosen: FunctionPlace) -> Iterator[str]:
+def _words(sources: Sources, task: Assignment, about: Sequence[Diagnostic], chosen: FunctionPlace) -> Iterator[str]:
     yield task.objective
-    findings = findings_of(task.before)
-    yield failing_text(findings[:2])
-    for path in dict.fromkeys(finding.path for finding in findings[:2] if finding.path):
+    yield failing_text(about)
+    for path in dict.fromkeys(finding.path for finding in about if finding.path):
         if path != chosen.path:
             shown = bounded(sources.text(path).splitlines(), MOST_TEST_CHARACTERS)
             yield f"The tests, {path}:\n```{sources.language(path)}\n{shown}\n```"
@@ -396,10 +256,10 @@ def _words(sources: Sources, task: Assignment, chosen: FunctionPlace) -> Iterato
     yield f"Write the whole function {chosen.name} without the mistake."
 
 
-def _places(sources: Sources, task: Assignment) -> Iterator[FunctionPlace]:
-    """The likeliest functions: what the search suspected, what the failing tests ran last, what the user names."""
+def _places(sources: Sources, task: Assignment, about: Sequence[Diagnostic]) -> Iterator[FunctionPlace]:
+    """The likeliest functions: what the search suspected, what the failing test ran last, what the user names."""
     seen: set[FunctionPlace] = set()
-    for path, line in _lines(task):
+    for path, line in _lines(task, about):
         found = holding(sources.functions(path), line) if not is_test(path) else None
         if found is not None and found not in seen:
             seen.add(found)
@@ -408,9 +268,12 @@ def _places(sources: Sources, task: Assignment) -> Iterator[FunctionPlace]:
         yield from (one for one in sources.functions(task.target) if one not in seen)
 
 
-def _lines(task: Assignment) -> Iterator[tuple[str, int]]:
+def _lines(task: Assignment, about: Sequence[Diagnostic]) -> Iterator[tuple[str, int]]:
+    """Suspects of the search are about all failing tests: where there are several, the own way of one comes first."""
+    ran = [(frame.path, frame.line) for finding in about for frame in reversed(finding.frames)]
+    several = len(task.findings) > 1
+    yield from ran if several else ()
     for attempt in task.climb.attempts:
         if attempt.mode is TierMode.REFLEX:
             yield from ((path, int(line)) for path, line in _SUSPECT.findall(attempt.said))
-    for finding in findings_of(task.before):
-        yield from ((frame.path, frame.line) for frame in reversed(finding.frames))
+    yield from () if several else ran

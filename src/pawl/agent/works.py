@@ -351,7 +351,7 @@ class BenchWorks:
             if rule := gated.refusal(path):
                 held.append(HeldBack(path, HeldReason.DENIED, None, rule))
                 del changes[path]
-        return ChangeSet.of(changes.values()), tuple(held)
+        return ChangeSet.of(changes.values()).without_empty_folders, tuple(held)
 
     def _checker(self, files: Files, runner: CommandRunner) -> BenchChecker:
         from pawl.checks.bench_checker import BenchChecker
@@ -413,7 +413,7 @@ def _spare(held: Iterable[HeldBack]) -> ChangeSet:
 
 
 def _commit_runner(shop: Project) -> Callable[[], Bench]:
-    """What is promoted is committed too, whatever the time is."""
+    """Commits are made of promoted work, whatever the time is."""
     from pawl.workspace.benches import open_bench
 
     return partial(open_bench, replace(shop, stop=None))

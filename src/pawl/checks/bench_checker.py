@@ -9,7 +9,7 @@ from pawl.checks.catalog import detect, some_tests
 from pawl.checks.lsp.verdicts import diagnosed, host, servers_for
 from pawl.checks.project_facts import CHEAP, CheckKind, Folder
 from pawl.checks.steps import Tests, skipped
-from pawl.checks.verdict import TESTS, failing
+from pawl.checks.verdict import TESTS
 from pawl.checks.verifier import Verifier
 from pawl.core.change import ChangeSet
 from pawl.core.diagnostic import Check, CheckResult
@@ -54,12 +54,15 @@ class BenchChecker:
         return (self._told(Tests().run(subject)),)
 
     def _told(self, result: CheckResult) -> CheckResult:
-        """The result, with how many of its failures are older than the work."""
+        """The result with what is older than the work apart: a test that fails as it did, with the same words."""
         before = self.before()
-        old = () if before is None else failing((*before.findings, *before.old))
-        count = sum(one.test in old for one in result.findings)
+        known = {} if before is None else {one.test: one.first_line for one in (*before.findings, *before.old)}
+        old = tuple(one for one in result.findings if one.test and known.get(one.test) == one.first_line)
+        count = sum(one.test in known for one in result.findings)
         more = f"{count} of {len(result.findings)} failed before any change" if result.findings and before else ""
-        return replace(result, reason="; ".join(part for part in (result.reason, more) if part))
+        reason = "; ".join(part for part in (result.reason, more) if part)
+        new = tuple(one for one in result.findings if one not in old)
+        return replace(result, findings=new, old=(*result.old, *old), reason=reason)
 
     def diagnose(self, paths: Sequence[str], *, seconds: float) -> Sequence[CheckResult]:
         subject = self.verifier.subject(self.files, self.runner, seconds)

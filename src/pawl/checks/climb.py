@@ -61,7 +61,9 @@ class Baseline:
         new, old = separated(verdict.findings, stood)
         if new or not old:
             cut = (
-                f"the run before the change is no measure: {before.incomplete}" if before and before.incomplete else ""
+                f"the run before the change cannot be compared with: {before.incomplete}"
+                if before and before.incomplete
+                else ""
             )
             return replace(verdict, findings=tuple(new), old=tuple(old), incomplete=verdict.incomplete or cut)
         reason = f"nothing new; {len(old)} older: {verdict.reason}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
@@ -23,7 +24,7 @@ from pawl.checks.project_facts import (
 )
 from pawl.checks.steps import Subject, amount, failed, passed, skipped, stopped
 from pawl.checks.task_files import make_targets
-from pawl.core.diagnostic import UNFINISHED, CheckResult, Diagnostic, Severity
+from pawl.core.diagnostic import UNFINISHED, CheckResult, Diagnostic, Severity, Status
 from pawl.core.errors import ConfigError
 from pawl.core.execution import Completed, Ending
 from pawl.core.lazy_dataclass import dataclass
@@ -176,7 +177,7 @@ class CommandStep:
 
     def run(self, subject: Subject) -> CheckResult:
         if subject.changed and not any(self.rung.concerns(path) for path in subject.changed):
-            return skipped(self.name, "nothing that it looks at was changed")
+            return skipped(self.name, "nothing that it checks was changed")
         if self.rung.judges and not any(is_named(path, self.rung.judges) for path in subject.files.walk()):
             return skipped(self.name, f"no file {' or '.join(self.rung.judges)} to look at")
         limits = dataclasses.replace(subject.limits, seconds=min(subject.limits.seconds, self.rung.seconds))
@@ -276,11 +277,23 @@ def _eslint(completed: Completed, origin: Origin) -> Iterator[Diagnostic]:
             )
 
 
+def run_asked(command: str, subject: Subject) -> CheckResult:
+    """A command that the request names, which must succeed."""
+    completed = subject.run(tuple(shlex.split(command)))
+    if completed is None:
+        return CheckResult(step=command, standing=Status.FAIL, reason="there is no such command")
+    if completed.ok:
+        return passed(command)
+    tail = "\n".join(printed(completed).splitlines()[-LAST_LINES:])
+    finding = Diagnostic(tool=command, message=tail or "it failed without output")
+    return failed(command, f"exit code {completed.code}", [finding])
+
+
 def _tail(rung: CommandCheck, completed: Completed) -> Diagnostic:
     said = useful(cleaned(printed(completed)).text)
     if completed.ending is not Ending.EXITED:
         return Diagnostic(tool=rung.name, message=said or "it printed nothing", code=completed.ending.value)
-    return Diagnostic(tool=rung.name, message=said or "it failed without a word", code=f"exit {completed.code}")
+    return Diagnostic(tool=rung.name, message=said or "it failed without output", code=f"exit {completed.code}")
 
 
 def useful(output: str) -> str:

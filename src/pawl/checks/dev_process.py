@@ -158,7 +158,7 @@ def start(shop: Project, request: DevRequest) -> tuple[ServerRecord, bool]:
     if record is None or record.state is not ServerState.READY:
         process.terminate()
         process.wait(STOP_SECONDS)
-        why = record.reason if record is not None and record.reason else "it did not come up"
+        why = record.reason if record is not None and record.reason else "it did not start"
         name = (record.name if record is not None else "") or "the dev server"
         tail = logs(shop, 8)
         registry.forget(shop.workspace)

@@ -56,7 +56,7 @@ class DevServer:
             if "port" not in re.compile(pattern).groupindex:
                 raise ValueError(f"{pattern!r} has no group 'port'")
         if not 0 < self.port < 1 << 16:
-            raise ValueError(f"{self.port} is no port")
+            raise ValueError(f"{self.port} is not a port")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

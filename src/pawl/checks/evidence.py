@@ -9,8 +9,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
+from pawl.checks.disguise import disguises
 from pawl.checks.project_facts import Folder, is_named, text
-from pawl.checks.test_strength import changed_checks, changed_examples, is_made_of_tests, is_same_code, weakened
+from pawl.checks.special_cases import literals_of, special_cases
+from pawl.checks.test_strength import (
+    changed_checks,
+    changed_examples,
+    has_fewer_types,
+    is_made_of_tests,
+    is_same_code,
+    weakened,
+)
 from pawl.code.languages import is_test
 from pawl.core.change import BlobReader, Change, ChangeSet, Node, is_directory
 from pawl.core.lazy_dataclass import dataclass
@@ -116,20 +125,33 @@ def _changes_part(change: Change, blobs: BlobReader, parts: Mapping[str, Sequenc
     return bool(keys) and before != after
 
 
-def silencing(changes: ChangeSet, blobs: BlobReader) -> frozenset[str]:
-    """The paths that decide about types, lint and builds, or silence them by a comment that was not there."""
-    table = _table().checks
-    silences = re.compile(table["silences"])
+def silencing(changes: ChangeSet, blobs: BlobReader, *, types: bool = False) -> frozenset[str]:
+    """The paths that decide about types, lint and builds, or silence them by a comment that was not there.
 
-    def count(node: Node | None) -> int:
-        return len(silences.findall(text_of(node, blobs) or ""))
+    Those of `types` are also silenced by code that has none.
+    """
+    table = _table().checks
+    silences = re.compile(f"{table['silences']}|{table['untyped']}" if types else table["silences"])
+
+    def silent(change: Change) -> bool:
+        before, after = (text_of(node, blobs) or "" for node in (change.before, change.after))
+        more = len(silences.findall(after)) > len(silences.findall(before))
+        return more or (types and change.path.endswith(".py") and has_fewer_types(before, after))
 
     return frozenset(
         one.path
         for one in changes
         if is_named(one.path, table["files"])
         or _changes_part(one, blobs, table["parts"])
-        or (one.path.endswith(_CODE) and count(one.after) > count(one.before))
+        or (one.path.endswith(_CODE) and silent(one))
+    )
+
+
+def is_of_types(check: str) -> bool:
+    """Whether a step of the ladder, or a command, checks types."""
+    words = check.split()
+    return words[:1] in (["types"], ["diagnostics"], ["build"]) or any(
+        is_named(one, _table().checks["typing"]) for one in words
     )
 
 
@@ -242,12 +264,44 @@ def reaching_for_tests(changes: ChangeSet, blobs: BlobReader, words: str = "") -
         before = text_of(change.before, blobs) or ""
         names = changed_checks(change.path, before, after)
         found += [f"{change.path}: {one} serves the tests, and was changed" for one in names if one not in words]
+        found += [f"{change.path}:{line} {what}" for line, what in disguises(change.path, before, after)]
         for files, pattern, what in _reaching():
             places = [match.start() for match in pattern.finditer(after)] if is_named(change.path, files) else []
             if len(places) > len(pattern.findall(before)):
                 line = after.count("\n", 0, places[-1]) + 1
                 found.append(f"{change.path}:{line} {what}")
     return tuple(found)
+
+
+def written_answers(changes: ChangeSet, blobs: BlobReader, mended: Iterable[str], files: Folder) -> tuple[str, ...]:
+    """A line for each answer that a change writes down for an input of the tests that it mends, or brings along."""
+
+    def stood(path: str) -> str:
+        change = changes.get(path)
+        return text(files, path) if change is None else text_of(change.before, blobs) or ""
+
+    asked = [
+        one for test in mended for path, name in [_place(test, files)] for one in literals_of(path, stood(path), name)
+    ]
+    for one in changes:
+        if is_test(one.path):
+            asked += literals_of(one.path, text_of(one.after, blobs) or "")
+    return tuple(
+        line
+        for one in changes
+        if asked and not is_test(one.path) and not is_directory(one.after)
+        for line in special_cases(one.path, text_of(one.before, blobs), text_of(one.after, blobs), asked)
+    )
+
+
+def _place(test: str, files: Folder) -> tuple[str, str]:
+    """The file of a test and its own name there; unittest names modules in the place of files."""
+    path, _, names = test.partition("[")[0].replace(" > ", "::").partition("::")
+    if names:
+        return path, names.rpartition("::")[2]
+    parts = path.split(".")
+    modules = ("/".join(parts[:end]) + ".py" for end in range(len(parts) - 1, 0, -1))
+    return next(filter(files.exists, modules), ""), parts[-1]
 
 
 @functools.cache

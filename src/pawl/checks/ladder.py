@@ -217,7 +217,7 @@ def _check_skipped(wishes: CheckSettings, steps: Iterable[Placed]) -> None:
     known = {*ORDER, *(one.name for one in steps), *(rung.name for rung in (*built_in(), *wishes.own))}
     for name in sorted(one for one in wishes.skip - known if not one.startswith(f"{CheckKind.DIAGNOSTICS} (")):
         raise ConfigError(
-            f"the settings skip {name!r}, which is no step", advice=f"kinds of steps are {', '.join(ORDER)}"
+            f"the settings skip {name!r}, which is not a step", advice=f"kinds of steps are {', '.join(ORDER)}"
         )
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import functools
+import io
+import itertools
 import json
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib import resources
 from typing import Any
 
@@ -169,6 +172,36 @@ def _read_ruff(output: str, origin: Origin) -> Iterator[Diagnostic]:
         )
 
 
+def lint_fixed(subject: Subject, findings: Iterable[Diagnostic]) -> dict[str, str]:
+    """The files as ruff's own safe fixes of these findings leave them; other findings stay as they are."""
+    wanted = {(one.path, one.line, one.code) for one in findings if one.tool == "ruff"}
+    paths = sorted({path for path, _, _ in wanted})
+    completed = subject.run_first((*program, *_ARGUMENTS, *paths) for program in subject.programs("ruff") if paths)
+    output = "" if completed is None else completed.stdout.text
+    edits: dict[str, list[Mapping[str, Any]]] = {}
+    with suppress(ValueError):
+        for finding, entry in zip(_read_ruff(output, subject.origin), read_json(output or "[]"), strict=True):
+            fix = entry.get("fix") or {}
+            if (finding.path, finding.line, finding.code) in wanted and fix.get("applicability") == "safe":
+                edits.setdefault(finding.path, []).extend(fix["edits"])
+    return {path: _edited(subject.files.read(path).decode("utf-8"), several) for path, several in edits.items()}
+
+
+def _edited(text: str, edits: Iterable[Mapping[str, Any]]) -> str:
+    """With the edits, of which none lies inside of another, from the last to the first."""
+    starts = list(itertools.accumulate(map(len, io.StringIO(text, newline="")), initial=0))
+
+    def at(place: Mapping[str, int]) -> int:
+        return starts[min(place["row"], len(starts)) - 1] + place["column"] - 1
+
+    last = len(text)
+    placed = {(at(one["location"]), at(one["end_location"]), str(one["content"])) for one in edits}
+    for start, end, content in sorted(placed, reverse=True):
+        if end <= last:
+            text, last = text[:start] + content + text[end:], start
+    return text
+
+
 _COMPILE = """
 import json, sys
 for path in sys.argv[1:]:
@@ -323,7 +356,7 @@ def _types_result(step: str, checker: TypeChecker, completed: Completed, origin:
         return failed(step, f"what {checker.name} printed cannot be read: {error}")
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
     if completed.code == 0 and not errors:
-        return passed(step, f"no errors by {by}")
+        return passed(step, f"no errors found by {by}")
     return failed(step, f"{amount(errors, 'error')} by {by}", findings)
 
 

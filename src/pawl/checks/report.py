@@ -62,7 +62,7 @@ def report(
     if cut:
         said.append("the middle of the output was left out")
     if not ended:
-        said.append("the output has no summary: the run did not come to its end, or its end was left out")
+        said.append("the output has no summary: the run did not finish, or its end was left out")
     elif missing > 0:
         said.append(f"{missing} of {counts.failed + counts.errors} failures are not shown in the output")
     # Where part of the output is gone, only failures that were counted and all found prove that nothing is missing.

@@ -42,10 +42,9 @@ class _Known:
         return frozenset(name for part in (self.runner, self.libraries) for names in part.values() for name in names)
 
     def own(self, files: Folder) -> frozenset[str]:
-        """The modules of a library that the project is by its name; none is the runner or the standard library."""
+        """The modules of a library or runner that the project is by its name; none is the standard library's."""
         name = project_name(files)
-        found = self.libraries.get(name) or (self.runner.get(name, ()) if name not in _RUNNERS else ())
-        return frozenset(found) - sys.stdlib_module_names
+        return frozenset(self.libraries.get(name) or self.runner.get(name, ())) - sys.stdlib_module_names
 
 
 @functools.cache
@@ -70,6 +69,12 @@ def launched(files: Folder, argv: Sequence[str], added: Collection[str] = (), si
     )
     sources = json.dumps(own_packages(files))
     return (python, "-c", known.launch, ",".join(guarded), ",".join(own), sources, sign, *words)
+
+
+def own_runner(files: Folder) -> str:
+    """The test runner that the project is itself; empty where it is none."""
+    name = project_name(files)
+    return name if name in _RUNNERS and _known().own(files) else ""
 
 
 def own_packages(files: Folder) -> dict[str, list[str]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
-from dataclasses import field, fields, replace
-from typing import Any
+from dataclasses import field, replace
+from typing import Annotated, Any
 
 from pawl.checks.command_step import CommandCheck, load
 from pawl.checks.dev_servers import DevServer
@@ -15,7 +15,7 @@ from pawl.checks.lsp.servers import server
 from pawl.checks.services import TestService
 from pawl.core.errors import ConfigError
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.typed import near, written
+from pawl.core.typed import Above, AtMost, Reader
 from pawl.settings.config import Config
 
 _LONGEST = 3600.0
@@ -27,9 +27,9 @@ class VerifySettings:
     """Kinds or names of steps that are left out."""
     test: tuple[str, ...] = ()
     """The words of the command that runs the tests; empty lets the project decide."""
-    seconds: float = 600.0
+    seconds: Annotated[float, Above(0), AtMost(_LONGEST)] = 600.0
     """The most that a step may take; commands of builds and linters have 120 of their own."""
-    budget: float = 60.0
+    budget: Annotated[float, Above(0), AtMost(_LONGEST)] = 60.0
     """Seconds of tests for a change: the whole suite where it takes no longer, else those that the change reaches."""
     afterwards: bool = False
     """Whether the whole suite runs in the background after a change that a part of it verified."""
@@ -49,10 +49,6 @@ class VerifySettings:
     """Steps of the user's own, or in the place of known ones."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.seconds <= _LONGEST:
-            raise ValueError(f"seconds must be between 0 and {_LONGEST:g}, not {self.seconds!r:.200}")
-        if not 0 < self.budget <= _LONGEST:
-            raise ValueError(f"budget must be between 0 and {_LONGEST:g}, not {self.budget!r:.200}")
         for name in self.servers:
             server(name)
 
@@ -65,27 +61,25 @@ _READ_APART = frozenset({"step", "dev_server", "dev_services"})
 
 
 def verify_settings(config: Config) -> VerifySettings:
-    """Read the user's settings; `ConfigError` names what cannot be used."""
-    table = config.tables.verify
-    known = [one.name for one in fields(VerifySettings)]
+    """Read the user's settings; `ConfigError` names all that cannot be used."""
+    table, reader = config.tables.verify, Reader()
+    services, plain = list[tuple[str, int]](), None
     try:
-        for name in table:
-            if name not in known:
-                meant = near(name, known) or f"; it takes {', '.join(known)}"
-                raise ValueError(f"{name!r} is not a setting{meant}")
-        plain = written(VerifySettings, {name: value for name, value in table.items() if name not in _READ_APART})
-        given = table.get("dev_services", [])
-        if not isinstance(given, list):
-            raise ValueError(f"dev_services must be a list, not {given!r:.200}")
-        services = tuple(service for one in given for service in _services(str(one)))
-        own = table.get("dev_server", [])
-        if not isinstance(own, list):
-            raise ValueError("dev_server must be an array of tables, as [[verify.dev_server]] writes it")
+        rest = {name: value for name, value in table.items() if name not in _READ_APART}
+        plain = reader.table(VerifySettings, rest, "")
+        for one in reader.value(tuple[str, ...], table.get("dev_services", []), "dev_services") or ():
+            services += _services(one)
     except ValueError as error:
-        raise ConfigError(f"{str(config.file)!r}, [verify]: {error}", advice="see docs/settings.md, verify") from error
+        reader.mistakes.append(str(error))
+    own = table.get("dev_server", [])
+    if not isinstance(own, list):
+        reader.wrong("dev_server", "must be an array of tables, as [[verify.dev_server]] writes it")
+    if plain is None or reader.mistakes:
+        told = "; ".join(reader.mistakes)
+        raise ConfigError(f"{str(config.file)!r}, [verify]: {told}", advice="see docs/settings.md, verify")
     return replace(
         plain,
-        dev_services=services,
+        dev_services=tuple(services),
         dev_server=dev_servers({"server": own}, "[verify]"),
         step=load(table, "[verify]"),
     )

@@ -22,7 +22,7 @@ from pawl.checks.output import Origin, printed
 from pawl.checks.project_facts import Folder, missing_modules, package_json, text
 from pawl.checks.python_packages import offer
 from pawl.checks.report import UNLISTED, TestReport
-from pawl.checks.runners import SHELL, own_packages, starts_runner, watched
+from pawl.checks.runners import SHELL, own_packages, own_runner, starts_runner, watched
 from pawl.checks.services import NOT_SERVED, TestService, served, without_services
 from pawl.checks.test_choice import TestChoice
 from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Status, TestCounts, TestOutcome, TestRun
@@ -287,6 +287,9 @@ class Tests:
                 found = read(output, detection, subject.origin)
                 unseen = bool(guarded) and (seen is None or _left_early(seen.ran, detection, subject))
                 result = verdict(self.name, completed, found, asked=asked, unseen=unseen)
+                if guarded and result.standing is Status.PASS and (own := own_runner(subject.files)):
+                    why = f"the project is {own}, and a runner cannot vouch for itself"
+                    result = dataclasses.replace(result, incomplete=why, reason=f"{result.reason}; {why}")
                 result = seen.applied(result) if seen else dataclasses.replace(result, ran=found.ran)
                 result = without_services(_with_offer(result, output, subject.files))
                 return dataclasses.replace(result, command=words, seconds=completed.seconds)
@@ -425,7 +428,7 @@ def watched_tests(output: str, sign: str) -> tuple[str, WatchedRun | None]:
     )
 
 
-LEFT_EARLY = "the runner left before its end, whatever it printed"
+LEFT_EARLY = "the runner exited early, whatever it printed"
 SHOWS_NONE = "the command succeeded and shows no test"
 
 

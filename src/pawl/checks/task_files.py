@@ -145,7 +145,7 @@ def _tox(files: Folder) -> Iterator[str]:
     inner = str(data.get("legacy_tox_ini", ""))
     for lines in table(data, "env_run_base").get("commands", []):
         words = [str(word) for word in lines if isinstance(word, str)] if isinstance(lines, list) else []
-        yield shlex.join(_BRACES.sub(_tox_value, word) for word in words)
+        yield shlex.join(map(_tox_filled, words))
     for name in ("tox.ini", "setup.cfg", ""):
         parser = configparser.ConfigParser(interpolation=None, strict=False)
         try:
@@ -154,7 +154,13 @@ def _tox(files: Folder) -> Iterator[str]:
         except configparser.Error:
             continue
         joined = re.sub(r"\\\n\s*", " ", found)
-        yield from (_BRACES.sub(_tox_value, line).strip() for line in joined.splitlines() if line.strip())
+        yield from (_tox_filled(line).strip() for line in joined.splitlines() if line.strip())
+
+
+def _tox_filled(line: str) -> str:
+    """With values in the place of braces, from within."""
+    filled = _BRACES.sub(_tox_value, line)
+    return filled if filled == line else _tox_filled(filled)
 
 
 def _tox_value(match: re.Match[str]) -> str:
@@ -178,14 +184,16 @@ def _just(script: str, named: list[str]) -> str:
     """The lines of a recipe and of those that it needs."""
     recipes: dict[str, list[str]] = {}
     needs: dict[str, list[str]] = {}
-    current = ""
+    current = spare = ""
     for line in script.splitlines():
         match = _RECIPE.match(line)
         if match:
             current = match[1]
             recipes[current], needs[current] = [], line.partition(":")[2].split()
+            # Words that may be given, and are not.
+            spare = "|".join(re.findall(r"\*(\w+)", match[0])) or "(?!)"
         elif line[:1] in (" ", "\t") and current:
-            recipes[current].append(line.strip().lstrip("@-"))
+            recipes[current].append(re.sub(rf"\{{\{{\s*(?:{spare})\s*\}}\}}", "", line).strip().lstrip("@-"))
     waiting = [named[0] if named else next(iter(recipes), "")]
     lines: list[str] = []
     while waiting:

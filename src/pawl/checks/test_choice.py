@@ -46,8 +46,9 @@ class TestChoice:
         return replace(self, files=files, changed=changed)
 
     def part_of(self, whole: CheckResult) -> CheckResult | None:
-        """The result of these tests in a run of all; None where that does not tell them apart."""
-        if not whole.ran or whole.incomplete or whole.part:
+        """The result of these tests in a run of all; None where that does not tell them apart, and where the runner may
+        find those of the changed files itself."""
+        if not whole.ran or whole.incomplete or whole.part or not all(path.endswith(".py") for path in self.changed):
             return None
         ran = tuple(one for one in whole.ran if file_of(one.id) in self.files)
         findings, old = (self._of(several) for several in (whole.findings, whole.old))

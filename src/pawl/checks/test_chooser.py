@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from math import inf
 
+from pawl.checks.evidence import is_prose
 from pawl.checks.settings import verify_settings
 from pawl.checks.suite_record import SuiteRecord, suite_records
 from pawl.checks.test_choice import TestChoice, file_of
+from pawl.checks.test_commands import test_places
+from pawl.code.index_reader import IndexReader
 from pawl.code.languages import is_test
 from pawl.code.librarian import everything, open_librarian, source_files
 from pawl.code.reach import SECONDS_PER_TEST, ChangedLines, Reach, ReachedTest, within
@@ -26,6 +30,8 @@ RUNS = 3
 _MOST_NAMED = 2
 _LARGEST = 1 << 20
 _WORDS = re.compile(r"[\w./-]+")
+_TEST_NAMES = re.compile(r"\b[Tt]est\w+")
+_MOST_DEFINING = 3
 
 
 def changed_lines(changes: ChangeSet, blobs: BlobReader) -> list[ChangedLines]:
@@ -68,9 +74,19 @@ class TestChooser:
             return None
         with suppress(PawlError), open_librarian(self.shop, shows=everything) as librarian:
             librarian.refresh()
-            reach = librarian.reached(changes)
+            every = librarian.reached(changes)
+            # Others, such as those of examples, are run where the request or the change is about them.
+            places = test_places(self.shop)
+            reach = replace(
+                every,
+                tests=tuple(one for one in every.tests if places.hold(one.path)),
+                lost=tuple(path for path in every.lost if not is_prose(path)),
+            )
             total = self.record.seconds or sum(map(self._seconds, reach.tests))
-            return self._chosen(reach, changes, total, (*first, *_named(reach, words))) if total > self.budget else None
+            if total > self.budget:
+                known = {one.path: one for one in every.tests}
+                named = librarian.reading(lambda shelf: _named(shelf, known, words))
+                return self._chosen(reach, known, changes, total, (*first, *named))
         return None
 
     def fits(self) -> bool:
@@ -79,8 +95,14 @@ class TestChooser:
             return self.record.seconds <= self.budget
         return sum(is_test(stamp.path) for stamp in source_files(self.shop).stamps()) <= FEW_FILES
 
-    def _chosen(self, reach: Reach, changes: Sequence[ChangedLines], total: float, first: Iterable[str]) -> TestChoice:
-        known = {one.path: one for one in reach.tests}
+    def _chosen(
+        self,
+        reach: Reach,
+        known: Mapping[str, ReachedTest],
+        changes: Sequence[ChangedLines],
+        total: float,
+        first: Iterable[str],
+    ) -> TestChoice:
         paths = tuple(one.path for one in changes)
         failed = (*first, *self.record.failed)
         wanted = [*map(file_of, failed), *sorted(self.record.failing_in(paths)), *paths]
@@ -95,7 +117,7 @@ class TestChooser:
         return TestChoice(
             files=tuple(one.path for one in chosen),
             changed=tuple(path for path in paths if path not in known),
-            why=_why(reach, chosen, paths),
+            why=_why(reach, chosen, [path for path in paths if not is_prose(path)] or paths),
             reaches=bool(begun or reach.likely),
             tests=self.record.tests or sum(one.tests for one in reach.tests),
             seconds=total,
@@ -109,10 +131,13 @@ class TestChooser:
         return test.tests * (seconds / tests if tests and seconds else SECONDS_PER_TEST)
 
 
-def _named(reach: Reach, words: str) -> list[str]:
-    """Files of tests that the words name, by path or by name."""
+def _named(shelf: IndexReader, known: Collection[str], words: str) -> list[str]:
+    """Files of tests that the words name: by path, by name, by module, or by a test that few of them define."""
     said = {word.strip(".").partition("::")[0] for word in _WORDS.findall(words)}
-    return [one.path for one in reach.tests if said & {one.path, posixpath.basename(one.path)}]
+    tests = shelf.named(set(_TEST_NAMES.findall(words)))
+    defined = [{shelf.files[one.file].path for one in places} & set(known) for places in tests.values()]
+    listed = said.union(map(file_of, said), *(files for files in defined if len(files) <= _MOST_DEFINING))
+    return [path for path in known if listed & {path, posixpath.basename(path), path.partition("/")[2]}]
 
 
 def _why(reach: Reach, chosen: Collection[ReachedTest], paths: Sequence[str]) -> str:
@@ -121,11 +146,11 @@ def _why(reach: Reach, chosen: Collection[ReachedTest], paths: Sequence[str]) ->
     names = ", ".join(f"`{_module(path)}`" for path in paths[:_MOST_NAMED])
     names += f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
     if reach.lost:
-        return f"the likeliest, for nothing tells what {', '.join(reach.lost[:_MOST_NAMED])} concerns"
+        return f"the likeliest, because it is not known what {', '.join(reach.lost[:_MOST_NAMED])} affects"
     direct = [one for one in reach.tests if one.distance == 1]
     if direct and all(one in chosen for one in direct):
         return f"all that import {names}{' and others' if len(chosen) > len(direct) else ''}"
-    return f"the likeliest to be concerned by {names}"
+    return f"the likeliest to be affected by {names}"
 
 
 def _module(path: str) -> str:

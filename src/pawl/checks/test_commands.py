@@ -15,7 +15,8 @@ from dataclasses import field
 
 from pawl.checks.catalog import first_named
 from pawl.checks.known_commands import TestCommand, known_commands
-from pawl.checks.project_facts import Folder, text
+from pawl.checks.project_facts import Folder, text, toml
+from pawl.checks.project_facts import table as toml_table
 from pawl.checks.task_files import just_recipes, leads_to, make_targets, tasks, words_of
 from pawl.core.errors import NotFound, PawlError
 from pawl.core.lazy_dataclass import dataclass
@@ -28,6 +29,7 @@ _LARGEST = 256 << 10
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
 _QUOTED = re.compile(r"`+([^`\n]+)`+")
 _PYTHON = re.compile(r"python[\d.]*")
+_SETTING = r"^{}\s*[=:](.*(?:\n[ \t]+.*)*)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +115,44 @@ def candidates(files: Folder) -> tuple[TestCommand, ...]:
             if all(files.exists(word) for word in words[:3] if word.endswith(".py")):
                 found.setdefault(words, named[words])
     return tuple(found.values())
+
+
+@dataclass(frozen=True, slots=True)
+class TestPlaces:
+    """Where the project's own command looks for Python tests."""
+
+    __test__ = False
+
+    folders: tuple[str, ...]
+    """None where that is everywhere."""
+    names: tuple[str, ...]
+
+    def hold(self, path: str) -> bool:
+        """Whether it looks into the file, which need not be one of Python."""
+        inside = (fnmatch.fnmatchcase(path, pattern) for one in self.folders for pattern in (one, f"{one}/*"))
+        named = any(fnmatch.fnmatchcase(posixpath.basename(path), one) for one in self.names)
+        return not path.endswith(".py") or (named and (not self.folders or "." in self.folders or any(inside)))
+
+
+def test_places(shop: Project) -> TestPlaces:
+    files = TreeFolder(shop.tree)
+    named = _places(next((one.words for one in test_commands(shop)), ("",)))
+    folders = sorted(posixpath.normpath(one) for one in named or _setting(files, "testpaths"))
+    return TestPlaces(tuple(folders), tuple(_setting(files, "python_files") or _table().pytest["names"]))
+
+
+def _setting(files: Folder, name: str) -> list[str]:
+    """The words of a setting of pytest, in the first of its files that has it."""
+    for path in _table().pytest["settings"]:
+        if path.endswith(".toml"):
+            given = toml_table(toml_table(toml(files, path), "tool"), "pytest")
+            listed = {**given, **toml_table(given, "ini_options")}.get(name)
+        else:
+            match = re.search(_SETTING.format(name), text(files, path), re.MULTILINE)
+            listed = match[1] if match else ""
+        if listed:
+            return listed.split() if isinstance(listed, str) else list(map(str, listed))
+    return []
 
 
 def _places(words: tuple[str, ...]) -> set[str]:

@@ -56,6 +56,26 @@ def is_same_code(before: str | None, after: str | None) -> bool:
         return False
 
 
+def has_fewer_types(before: str, after: str) -> bool:
+    """Whether a function of Python has lost annotations."""
+
+    def annotated(text: str) -> Counter[str]:
+        found: Counter[str] = Counter()
+        for one in ast.walk(read_python(text)):
+            if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
+                given = one.args
+                parts = (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg)
+                found[one.name] += sum(part is not None and part.annotation is not None for part in parts)
+                found[one.name] += one.returns is not None
+        return found
+
+    try:
+        now = annotated(after)
+        return any(now[name] < number for name, number in annotated(before).items() if name in now)
+    except Unreadable:
+        return False
+
+
 def is_made_of_tests(path: str, before: str | None) -> bool:
     """Whether a file in which tests ran holds little else: other texts than code do, and Python with more tests than
     other functions."""

@@ -19,6 +19,7 @@ from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Status, Te
 from pawl.core.lazy_dataclass import dataclass
 
 MOST_TOLD = 20
+MOST_OWN = 5
 MOST_CHARACTERS = 6_000
 """Of what a model is told about a failed verification."""
 _MESSAGE_LINES = 12
@@ -60,6 +61,8 @@ class Verification:
     """The tests of the run without the rest of the change; None where they need not prove anything."""
     mended: tuple[str, ...] = ()
     """Checks beside the tests that fail without the change and pass with it; only looked for where there is a fix."""
+    silenced: tuple[str, ...] = ()
+    """Checks that pass only because the change takes something out of them, a line each."""
 
     @property
     def suites(self) -> tuple[CheckResult, ...]:
@@ -269,7 +272,7 @@ def decide(checked: Verification, wanted: Requirements) -> ChangeVerdict:
     )
 
 
-NO_WITNESS = "no test fails without the change: nothing got worse, and that is all that the tests say"
+NO_WITNESS = "no test fails without the change: the tests only show that nothing got worse"
 
 
 @dataclass(slots=True)
@@ -288,7 +291,7 @@ class _Case:
         self.refused += [*self.checked.out_of_scope, *self.checked.shadowing]
         for result in self.checked.verdicts:
             if result.standing is Status.FAIL and runs_tests(result.step) and not self._is_comparable(result):
-                self.unproved.append(f"{result.step} did not come to their end: {result.incomplete}")
+                self.unproved.append(f"{result.step} did not finish: {result.incomplete}")
             elif result.standing is Status.FAIL:
                 self.refused.append(f"{result.step}: {result.reason}")
                 self.findings += result.findings
@@ -307,7 +310,9 @@ class _Case:
         if not suite.incomplete:
             return True
         cut_now = any(finding.code == INCOMPLETE for finding in suite.findings)
-        cut_before = not cut_now or (suite.step == self.checked.before.step and bool(self.checked.before.incomplete))
+        before = self.checked.before
+        unknown = bool(before.incomplete) or before.standing is Status.SKIPPED
+        cut_before = not cut_now or (suite.step == before.step and unknown)
         named = any(finding.test for finding in suite.findings)
         wants = self.wanted.fixes or self.wanted.all_tests or bool(to_pass(suite.findings, self.wanted))
         return named and (not cut_before or (wants and not cut_now))
@@ -330,7 +335,7 @@ class _Case:
             (self.refused if wanted.fixes else self.unproved).extend(changed)
         for suite in checked.as_they_were or ():
             if suite.incomplete and suite.standing is not Status.SKIPPED:
-                self.unproved.append(f"{suite.step} as they were did not come to their end: {suite.incomplete}")
+                self.unproved.append(f"{suite.step} as they were did not finish: {suite.incomplete}")
 
     def _gone(self, before: CheckResult) -> list[str]:
         now = next((one for one in self.checked.measure if one.step == before.step), None)
@@ -351,14 +356,15 @@ class _Case:
                 if suite.incomplete and suite.standing is Status.SKIPPED and (concerns or self.wanted.all_tests):
                     self.unproved.append(f"{suite.step} could not run: {suite.incomplete}")
                 elif suite.standing is Status.PASS and concerns:
-                    self.unproved.append(f"{suite.step}: no test passed: {suite.reason}")
+                    self.unproved.append(f"{suite.step}: {suite.incomplete or f'no test passed: {suite.reason}'}")
         if not proved and not decided and not self.unproved:
             reasons = dict.fromkeys(one.reason for one in checked.suites if one.reason)
             self.unproved.append(f"no test was run: {'; '.join(reasons) or 'there is none'}")
         failed = [finding for one in (checked.before, *checked.others) for finding in one.findings]
         wants = self.wanted.witness or (self.wanted.fixes and failing(failed))
         if wants and not self._has_witness() and not checked.inert:
-            self.unproved.append("no test was seen failing before and passing now" if failing(failed) else NO_WITNESS)
+            none = "no test was seen failing before and passing now"
+            self.unproved += checked.silenced or (none if failing(failed) else NO_WITNESS,)
         if not (checked.witnesses or checked.own):
             self.notes += [f"{name}, which the request names, did not run" for name in self._missing()]
         if checked.inert and (self.wanted.fixes or checked.witnesses):
@@ -453,9 +459,6 @@ class _Case:
         return bool(outside) and (step == TESTS or any(not path.endswith(".py") for path in outside))
 
 
-MOST_OWN = 5
-
-
 def _proves(suite: CheckResult) -> bool:
     """Whether a test is known to have passed."""
     if suite.standing is Status.SKIPPED or suite.incomplete or suite.counts is None:
@@ -527,7 +530,7 @@ def told(judgement: ChangeVerdict) -> str:
             kept.append("[the rest is left out]")
             break
         kept.append(line)
-    return "\n".join((*kept, "", "Mend the cause. Do not remove, skip or weaken tests."))
+    return "\n".join((*kept, "", "Fix the cause. Do not remove, skip or weaken tests."))
 
 
 def failing(findings: Iterable[Diagnostic]) -> tuple[str, ...]:

@@ -15,13 +15,14 @@ from pawl.checks.cache import Baselines, Keeper, VerdictShelf, contents_of, surr
 from pawl.checks.catalog import detect, some_tests
 from pawl.checks.change_scope import ChangeScope
 from pawl.checks.climb import Baseline, Prepared, StopPolicy, climb
-from pawl.checks.command_step import EVERYTHING
+from pawl.checks.command_step import EVERYTHING, run_asked
 from pawl.checks.evidence import (
     adds_tests_only,
     data_of_tests,
     deciding_files,
     edited_tests,
     is_inert,
+    is_of_types,
     is_prose,
     is_text_only,
     of_tests,
@@ -29,18 +30,18 @@ from pawl.checks.evidence import (
     script_of,
     silencing,
     weaker_tests,
+    written_answers,
 )
 from pawl.checks.known_commands import TestCommand, known_commands
 from pawl.checks.ladder import Absent, Placed, with_absent
 from pawl.checks.lsp.verdicts import readable
-from pawl.checks.output import printed
 from pawl.checks.packages import PackagePolicy, Provided, provide
 from pawl.checks.project_facts import ORDER, CheckKind, Folder, is_named
 from pawl.checks.project_steps import steps_of
 from pawl.checks.runners import SHELL, shadowing
 from pawl.checks.second_look import RunTests, SecondLook
 from pawl.checks.settings import verify_settings
-from pawl.checks.steps import NONE_CHOSEN, CheckStep, Subject, Tests, passed, skipped
+from pawl.checks.steps import NONE_CHOSEN, CheckStep, Subject, Tests, skipped
 from pawl.checks.suite_record import suite_records
 from pawl.checks.test_choice import TestChoice
 from pawl.checks.test_chooser import TestChooser, changed_lines
@@ -50,7 +51,7 @@ from pawl.code.languages import is_test
 from pawl.code.librarian import source_files
 from pawl.code.reach import changed_in
 from pawl.core.change import EMPTY, ChangeSet
-from pawl.core.diagnostic import CheckResult, Diagnostic, Status
+from pawl.core.diagnostic import CheckResult, Status
 from pawl.core.errors import GitFailed, NotFound, PathRefused, SandboxUnavailable
 from pawl.core.lazy_dataclass import dataclass
 from pawl.workspace.bench import Bench
@@ -60,8 +61,6 @@ from pawl.workspace.git import CommandRunner
 from pawl.workspace.masks import hidden_note
 from pawl.workspace.project import Project
 
-LAST_LINES = 40
-"""Of the output of a command that the request names, when it fails."""
 _OF_FILES = (CheckKind.SYNTAX, CheckKind.TYPES, CheckKind.LINT)
 """Checks whose findings are each of one file."""
 
@@ -92,6 +91,8 @@ class VerifyReport:
     """Changes that take the place of what runs the tests: whatever these then say, it proves nothing."""
     data: frozenset[str] = frozenset()
     """Changed files of data that belong to the tests."""
+    answers: tuple[str, ...] = ()
+    """Answers that the change writes down for inputs of the tests."""
     notes: tuple[str, ...] = ()
     """Notes on packages that the workspace lacks, and on files hidden from the checks."""
     asked: tuple[str, ...] = ()
@@ -161,13 +162,18 @@ class Verifier:
         policy: BaselinePolicy = BaselinePolicy.MEASURED,
     ) -> VerifyReport:
         """Runs every check; the workspace is not touched. `known` are results without the change."""
-        started = time.monotonic()
+        started, known = time.monotonic(), tuple(known)
         with self.bench(changes) as (bench, provided):
             keeper = self._keeper(bench, provided) if self.cached else None
             verdicts, has_baseline = self._judged(bench, changes, known, policy, keeper)
-            asked = tuple(self._asked(command, self.subject(bench.files, bench)) for command in self.commands)
+            asked = [run_asked(command, self.subject(bench.files, bench)) for command in self.commands]
+            for one in asked:
+                self.listen(one)
             shadows = shadowing(changes, bench.files)
             data = data_of_tests(changes, self.shop.store.blobs, bench.files)
+            failed, fail = (failing(one for each in several for one in (*each.findings, *each.old))
+                            for several in (known, verdicts))  # fmt: skip
+            answers = written_answers(changes, self.shop.store.blobs, set(failed) - set(fail), bench.files)
             asks = policy is not BaselinePolicy.MEASURED
             hidden = hidden_note(self.shop.tree, self.shop.guardrails) if asks else ""
             if hidden:
@@ -181,6 +187,7 @@ class Verifier:
             has_baseline=has_baseline,
             shadowing=shadows,
             data=data,
+            answers=answers,
             notes=(*(one.note for one in provided), *((hidden,) if hidden else ())),
             asked=(TESTS,) if self.test_command else (),
             seconds=time.monotonic() - started,
@@ -239,7 +246,8 @@ class Verifier:
         scripts += [script_of(self.test_command), *(script_of(one, self.words) for one in asked)]
         rest = changes.without(tests)
         mended = set(failing(before.findings)) - set(failing(one for suite in suites for one in suite.old))
-        fixed = self._mended(report.verdicts, changes) if self.mends and not failing(before.findings) else ()
+        looks = self.mends and not failing(before.findings)
+        fixed, silenced = self._mended(report.verdicts, changes) if looks else ((), ())
         as_they_were = alone = None
         with _Before(self, ()) as without:
             measured = [without.baseline.measure(name) for name in names if self._is_other(name, before, changes)]
@@ -250,6 +258,7 @@ class Verifier:
         return Verification(
             digest=report.digest,
             mended=fixed,
+            silenced=silenced,
             before=before,
             others=tuple(one for one in measured if one is not None),
             verdicts=report.verdicts,
@@ -261,6 +270,7 @@ class Verifier:
             edited=edited_tests(own.without(tests), blobs, ran),
             reaching=(
                 *reaching_for_tests(rest, blobs, self.words),
+                *report.answers,
                 *deciding_files(changes, (self.test_command, before.command, *asked), scripts, self.words),
             ),
             paths=tuple(sorted(changes.paths)),
@@ -282,24 +292,34 @@ class Verifier:
         concerned = not folder or any(path.startswith(f"{folder}/") for path in changes.paths)
         return name != before.step and concerned
 
-    def _mended(self, verdicts: Sequence[CheckResult], changes: ChangeSet) -> tuple[str, ...]:
+    def _mended(self, verdicts: Sequence[CheckResult], changes: ChangeSet) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The checks beside the tests, and commands of the request, that fail without the change and find nothing with
-        it, also none old."""
+        it, also none old; and why some that seem to be do not count."""
         clean = [one.step for one in verdicts if one.standing is Status.PASS and not one.old]
         commands = [name for name in clean if name in self.commands]
         names = [name for name in clean if not runs_tests(name) and name not in commands]
-        if silent := silencing(changes, self.shop.store.blobs):
+        silenced = list[str]()
+        for types in (False, True):
+            silent = silencing(changes, self.shop.store.blobs, types=types)
+            looked = [one for one in (*names, *commands) if is_of_types(one) is types and (types or one in names)]
+            if not silent or not looked:
+                continue
             with self.bench(changes.without(silent)) as (bench, _):
                 prepared = Prepared(steps_of(self.shop.config, bench.files))
                 scope = self._scope(bench.files, sorted(changes.paths))
                 subject = replace(self.subject(bench.files, bench), changed=scope)
-                found = [prepared.run(name, subject) for name in names]
-            names = [one.step for one in found if one is not None and one.standing is Status.PASS]
+                found = [run_asked(one, subject) if one in commands else prepared.run(one, subject) for one in looked]
+            passing = {one.step for one in found if one is not None and one.standing is Status.PASS}
+            names, commands = (
+                [one for one in each if one not in looked or one in passing] for each in (names, commands)
+            )
+            why = f"what {', '.join(sorted(silent))} takes out of it"
+            silenced += [f"{one} passes by {why}" for one in looked if one not in passing]
         with self.bench() as (bench, _), _Before(self, (), self._scope(bench.files, sorted(changes.paths))) as without:
             found = [without.baseline.measure(name) for name in names]
-            quiet, subject = replace(self, listen=lambda verdict: None), self.subject(bench.files, bench)
-            found += [quiet._asked(command, subject) for command in commands]
-        return tuple(one.step for one in found if one is not None and one.standing is Status.FAIL)
+            subject = self.subject(bench.files, bench)
+            found += [run_asked(command, subject) for command in commands]
+        return tuple(one.step for one in found if one is not None and one.standing is Status.FAIL), tuple(silenced)
 
     def _alone(
         self, tests: ChangeSet, names: tuple[str, ...], before: CheckResult, *, witnessed: bool
@@ -440,7 +460,7 @@ class Verifier:
                 baseline = replace(before.baseline, again=self._second_look(changes))
                 return self._climbed(steps, bench, changes, baseline), True
         if self.present == () and policy is BaselinePolicy.STORED and is_large(bench.files):
-            old = "nothing is uncommitted, and what committed files have is old"
+            old = "nothing is uncommitted, and findings in committed files are old"
             steps = tuple(replace(one, step=Absent(one.name, old)) if one.kind in _OF_FILES else one for one in steps)
         steps = with_absent(steps, verify_settings(self.shop.config).wishes, self.kinds)
         stored = self._baselines.load(self.shop.workspace) if policy is BaselinePolicy.STORED else ()
@@ -455,7 +475,7 @@ class Verifier:
         if self.suite is not None:
             suite = _Suite(self.suite)
             steps = tuple(replace(one, step=suite) if one.name == TESTS else one for one in steps)
-        unread = "nothing that it looks at was changed"
+        unread = "nothing that it checks was changed"
         return tuple(one if _concerns(one, changed) else replace(one, step=Absent(one.name, unread)) for one in steps)
 
     def _climbed(
@@ -521,20 +541,6 @@ class Verifier:
             return None
         environment += "".join((*(one.key for one in provided), *found.variables))
         return Keeper(VerdictShelf(self.shop.config.state / "verdicts"), environment, contents)
-
-    def _asked(self, command: str, subject: Subject) -> CheckResult:
-        completed = subject.run(tuple(shlex.split(command)))
-        if completed is None:
-            verdict = CheckResult(step=command, standing=Status.FAIL, reason="there is no such command")
-        elif completed.ok:
-            verdict = passed(command)
-        else:
-            tail = "\n".join(printed(completed).splitlines()[-LAST_LINES:])
-            finding = Diagnostic(tool=command, message=tail or "it failed without a word")
-            reason = f"exit code {completed.code}"
-            verdict = CheckResult(step=command, standing=Status.FAIL, reason=reason, findings=(finding,))
-        self.listen(verdict)
-        return verdict
 
 
 def _concerns(step: Placed, changed: Sequence[str]) -> bool:

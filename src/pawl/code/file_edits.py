@@ -161,7 +161,7 @@ def check_content(path: str, before: bytes | None, after: bytes) -> tuple[str, .
 def check_size(path: str, data: bytes, guardrails: Guardrails) -> None:
     if len(data) > guardrails.file_bytes:
         raise TooLarge(
-            f"{path!r} has {len(data):,} bytes; {guardrails.file_bytes:,} is the most",
+            f"{path!r} has {len(data):,} bytes; the limit is {guardrails.file_bytes:,}",
             advice="work on a smaller file, or search for the part that matters",
         )
 
@@ -175,7 +175,7 @@ def line_edits(path: str, data: bytes, edits: Sequence[LineEdit], guardrails: Gu
         raise NothingToDo(f"no line of {path!r} is named", advice="give at least one edit")
     if len(edits) > guardrails.line_edits:
         raise TooManyEdits(
-            f"{len(edits)} line edits for {path!r}; {guardrails.line_edits} is the most",
+            f"{len(edits)} line edits for {path!r}; the limit is {guardrails.line_edits}",
             advice="make several calls, reading the file again in between",
         )
     text = decoded(path, data, guardrails)
@@ -253,7 +253,7 @@ def strict_patch(path: str, data: bytes, old: str, new: str, guardrails: Guardra
     outcome = checked(path, data, text.spliced(start, start + len(plain(old)), new), guardrails)
     if outcome.changed_lines > guardrails.patch_lines:
         raise TooManyLines(
-            f"the patch changes {outcome.changed_lines} lines of {path!r}; {guardrails.patch_lines} is the most",
+            f"the patch changes {outcome.changed_lines} lines of {path!r}; the limit is {guardrails.patch_lines}",
             advice="split it into smaller patches",
         )
     return outcome

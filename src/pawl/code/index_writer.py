@@ -305,6 +305,7 @@ _VERSION = 2
 _MARK = 0x50574C49
 _LONGEST_LOG = 16 << 20
 _BUSY_SECONDS = 30.0
+_TAKEN_AWAY = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT})
 
 
@@ -318,7 +319,7 @@ def connect(path: Path) -> sqlite3.Connection:
     if connection is not None:
         return connection
     with alone(path):
-        return _usable(path) or renewed(path)
+        return _usable(path, locked=True) or renewed(path)
 
 
 def generations(path: Path) -> list[Path]:
@@ -364,22 +365,26 @@ def _remove(index: Path) -> None:
         Path(f"{index}{suffix}").unlink(missing_ok=True)
 
 
-def _usable(path: Path) -> sqlite3.Connection | None:
-    """The index as it is; None when it has to be made anew."""
+def _usable(path: Path, *, locked: bool = False) -> sqlite3.Connection | None:
+    """The index as it is; None when it has to be made anew, or looked at again with the lock.
+
+    Without it another may take the file away while it is opened, which SQLite calls an error of the disk.
+    """
     newest = next(iter(generations(path)), None)
     if newest is None:
         return None
+    passing = _DAMAGE if locked else _DAMAGE | _TAKEN_AWAY
     try:
-        connection = _opened(newest)
+        connection = _opened(newest, make=False)
     except sqlite3.DatabaseError as error:
-        if is_damage(error):
+        if _code(error) in passing:
             return None
         raise store_error(error, path) from error
     try:
         if _fits(connection):
             return connection
     except sqlite3.DatabaseError as error:
-        if not is_damage(error):
+        if _code(error) not in passing:
             connection.close()
             raise store_error(error, path) from error
     connection.close()
@@ -403,12 +408,16 @@ def alone(path: Path) -> Iterator[None]:
 
 def is_damage(error: sqlite3.Error) -> bool:
     """Whether the file is not what it should be, and not only busy or without room."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
+    return _code(error) in _DAMAGE
+
+
+def _code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 def store_error(error: sqlite3.Error, path: Path) -> StoreError:
     """The error of the house for an error of SQLite."""
-    if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+    if _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreBusy(
             f"another process is writing to the index {str(path)!r}", advice="try again when it has finished"
         )
@@ -422,11 +431,13 @@ def _unusable(path: Path, why: str) -> StoreError:
     )
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    # Made here, so that it and the files that SQLite puts beside it are the user's alone.
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-    connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+def _opened(path: Path, *, make: bool = True) -> sqlite3.Connection:
+    if make:
+        # Made here, so that it and the files that SQLite puts beside it are the user's alone.
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    place = f"{path.absolute().as_uri()}?mode=rw"
+    connection = sqlite3.connect(place, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         # After a loss of power the index may be gone; it is made again.

@@ -440,7 +440,8 @@ def _check_size(shop: Project, change: Change) -> None:
         size, most = len(shop.store.blobs.get(node.blob)), shop.guardrails.file_bytes
         if size > most:
             raise TooLarge(
-                f"{change.path!r} has {size:,} bytes; {most:,} is the most", advice="change it with a command: pawl run"
+                f"{change.path!r} has {size:,} bytes; the limit is {most:,}",
+                advice="change it with a command: pawl run",
             )
 
 

@@ -157,6 +157,17 @@ class ChangeSet:
         unwanted = frozenset(paths)
         return ChangeSet(tuple(change for change in self.changes if change.path not in unwanted))
 
+    @property
+    def without_empty_folders(self) -> ChangeSet:
+        """Without new folders in which nothing stands, unless there is nothing else in it."""
+        needed = {folder for change in self.changes if not _is_new_folder(change) for folder in parents(change.path)}
+        kept = tuple(one for one in self.changes if not _is_new_folder(one) or one.path in needed)
+        return ChangeSet(kept) if kept else self
+
+
+def _is_new_folder(change: Change) -> bool:
+    return change.before is None and change.after is not None and change.after.kind is NodeKind.DIRECTORY
+
 
 EMPTY = ChangeSet()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any
@@ -64,6 +64,21 @@ class Speaker(StrEnum):
     TOOL = "tool"
 
 
+PDF = "application/pdf"
+ATTACHMENT_TOKENS = 1_500
+"""A rough count for one picture, or a page or two."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attachment:
+    """A picture or a PDF that goes with the user's words. It is sent, and never stored: the file is read again."""
+
+    name: str
+    media_type: str
+    data: str
+    """In base64."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """One turn. An assistant's carries calls, a tool's carries answers; every call has exactly one answer."""
@@ -73,10 +88,11 @@ class Message:
     thoughts: tuple[Thought, ...] = ()
     calls: tuple[ToolCall, ...] = ()
     answers: tuple[ToolAnswer, ...] = ()
+    files: tuple[Attachment, ...] = ()
 
 
-def user(text: str) -> Message:
-    return Message(speaker=Speaker.USER, text=text)
+def user(text: str, files: tuple[Attachment, ...] = ()) -> Message:
+    return Message(speaker=Speaker.USER, text=text, files=files)
 
 
 def assistant(text: str, *calls: ToolCall) -> Message:
@@ -212,7 +228,7 @@ ModelEvent = TextDelta | ThoughtDelta | Retrying | FellBack | Answered
 
 def to_json(message: Message) -> dict[str, Any]:
     """The message as values that `json.dumps` takes."""
-    return plain(message, sparse=True)  # type: ignore[no-any-return]
+    return plain(replace(message, files=()), sparse=True)  # type: ignore[no-any-return]
 
 
 def from_json(value: object) -> Message:
@@ -231,6 +247,7 @@ def characters_of(message: Message) -> int:
         + sum(len(thought.text) for thought in message.thoughts)
         + sum(map(_call, message.calls))
         + sum(len(answer.text) for answer in message.answers)
+        + len(message.files) * ATTACHMENT_TOKENS * CHARACTERS_PER_TOKEN
     )
 
 

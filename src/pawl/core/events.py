@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from pawl.core.dialogue import FellBack, Retrying, TextDelta, ThoughtDelta, ToolAnswer, ToolCall, Usage
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.run import ApprovalRequest, Report, RoleName, RunCursor, RunRequest, Stage
+from pawl.core.run import ApprovalRequest, Report, RunCursor, RunRequest, Stage
 from pawl.core.tiers import Attempt, Escalation, EscalationEnd, Tier
 
 
@@ -17,7 +17,7 @@ class RequestSent:
     number: int
     """Counts the requests of this dialogue, from 1."""
     stage: Stage
-    role: RoleName
+    role: str
     model: str
     tools: tuple[str, ...]
 
@@ -216,6 +216,8 @@ class AttemptEnded:
     attempt: Attempt
     number: int
     """Counts the attempts of the climb, from 1."""
+    samples: int = 1
+    """How many its iteration may have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

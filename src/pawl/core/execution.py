@@ -54,6 +54,8 @@ class Execution:
     writable_git: bool = False
     given: bytes = b""
     """Its standard input."""
+    pipe: int | None = None
+    """An open pipe that is its standard input instead, for a command that is talked with."""
     files: tuple[int, ...] = ()
     """Open files that the command inherits under their numbers; refused where it has no network of its own."""
 

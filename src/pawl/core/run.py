@@ -52,6 +52,8 @@ class Stage(StrEnum):
     """Reads and judges, changes nothing, and answers by the role's contract."""
     DRAFT = "draft"
     """Answers with code in one go, for models that are better at that than at calling tools."""
+    ONCE = "once"
+    """Answers a whole request in one go, from the code that comes with it."""
 
 
 class RoleName(StrEnum):
@@ -130,6 +132,8 @@ class PolicyDecision:
     """The name of the schema that the answer must fit; empty for plain text."""
     reasoning_required: bool = False
     """An answer without its reasoning is faulty; otherwise it is asked for, and its absence is let pass."""
+    found: tuple[str, ...] = ()
+    """Tools that are not told with a request; they are found by a search and may be called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +156,8 @@ class RequestRecord:
     run: str
     mode: Mode
     stage: Stage
-    role: RoleName
+    role: str
+    """A `RoleName`, or one of the user's own."""
     model: str
     reasoning: Reasoning
     tools: tuple[str, ...]
@@ -408,6 +413,8 @@ class Report:
     """Where the change was promoted."""
     kept: int | None = None
     """The entry that keeps what was not promoted."""
+    alternatives: tuple[tuple[int, str], ...] = ()
+    """Entries with patches that pass and disagree, and what each does where: the user's to choose from."""
     commit: str = ""
     """The commit of what was promoted; empty when none was made."""
     question: ApprovalRequest | None = None

@@ -53,6 +53,8 @@ class EscalationEnd(StrEnum):
     ITERATIONS = "iterations"
     MONEY = "money"
     TIME = "time"
+    NEEDLESS = "needless"
+    """Somebody else has fixed it meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -289,7 +289,7 @@ class Reader:
             text = self._scalar(str, given, where)
             return re.compile(text if kind is str else text.encode(), re.MULTILINE) if isinstance(text, str) else None
         except re.error as error:
-            self.wrong(where, f"is no regular expression: {error}")
+            self.wrong(where, f"is not a regular expression: {error}")
             return None
 
     def _choice(self, choices: Sequence[str], given: object, where: str, words: str) -> object:

@@ -115,7 +115,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _refused(name: str) -> object:
-    raise ValueError(f"{name} is no value of JSON")
+    raise ValueError(f"{name} is not a JSON value")
 
 
 def _without_comma(match: re.Match[str]) -> str:

@@ -349,7 +349,7 @@ class ForgottenThreads(ThreadPoolExecutor):
             finally:
                 # What nobody expects shows as a defect of its thread, and the waiting ends.
                 if not future.done():
-                    future.set_exception(RuntimeError("the lookup broke"))
+                    future.set_exception(RuntimeError("the name lookup failed"))
 
         threading.Thread(target=work, name="pawl-lookup", daemon=True).start()
         return future

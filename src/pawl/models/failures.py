@@ -246,7 +246,7 @@ def connect_fault(endpoint: Endpoint, error: BaseException) -> AttemptFault:
     if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
         advice = "check that the server runs and that base_url has its port"
         return _unreachable(endpoint, "nothing listens there", advice, again=True)
-    return _unreachable(endpoint, "there is no way to it", "check the network", again=True)
+    return _unreachable(endpoint, "the network is unreachable", "check the network", again=True)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -375,6 +375,18 @@ class Ledger:
         with self._lock:
             return self._spent
 
+    def share(self, part: int) -> Callable[[], bool]:
+        """Says from now on whether more than that part of what is left is spent: a fourth for 4."""
+        before, whole = self.spent, self.budget
+
+        def is_spent() -> bool:
+            now = self.spent
+            by_money = whole.money is not None and (now.money - before.money) * part > whole.money - before.money
+            by_tokens = whole.tokens is not None and (now.tokens - before.tokens) * part > whole.tokens - before.tokens
+            return by_money or by_tokens
+
+        return is_spent
+
     @property
     def held(self) -> Decimal:
         """The money held back for requests under way."""
@@ -434,7 +446,7 @@ class Ledger:
             self._check_money(model, most.money, money, how)
         elif tokens is None:
             raise BudgetExceeded(
-                f"the price of {model!r} is unknown, so that the budget of {dollars(money)} cannot be kept",
+                f"the price of {model!r} is unknown, so the budget of {dollars(money)} cannot be enforced",
                 advice=f'give its price in [prices."{model}"], or a budget in tokens with `budget.tokens`',
             )
 
@@ -443,8 +455,8 @@ class Ledger:
         if spent + held + most > budget:
             under_way = f", {dollars(held)} held back for requests under way" if held else ""
             raise BudgetExceeded(
-                f"the next request to {model!r} could cost {dollars(most)}{how}, "
-                f"and of the budget of {dollars(budget)} are {dollars(spent)} spent{under_way}",
+                f"the next request to {model!r} could cost {dollars(most)}{how}; "
+                f"{dollars(spent)} of the budget of {dollars(budget)} is spent{under_way}",
                 advice=_RAISE_MONEY,
             )
 
@@ -454,8 +466,8 @@ class Ledger:
         if spent + held + most > budget:
             under_way = f", {held:,} held back for requests under way" if held else ""
             raise BudgetExceeded(
-                f"the next request to {model!r} could take {most:,} tokens{how}, "
-                f"and of the budget of {budget:,} are {spent:,} used{under_way}",
+                f"the next request to {model!r} could take {most:,} tokens{how}; "
+                f"{spent:,} of the budget of {budget:,} are used{under_way}",
                 advice=_RAISE_TOKENS,
             )
 

@@ -47,6 +47,10 @@ PLACES, FILE, LINE = "places", "file", "line"
 _READER = "file_read"
 _MOST_FILES, _MOST_PLACES = 20, 4
 _REMINDER = 'If the request is done or can be answered now, reply {{"{ending}": {value}}}. If not, call the next tool.'
+_ANSWER_NOW = (
+    "{question}\n\nAnswer this from the files above, in one to three whole sentences that name what the code does, as "
+    '{{"say": your sentences, "places": [{{"file": a path, "line": the number before the line that says so}}]}}.'
+)
 _VALUES = {SAY: '"..."', ANSWER: "..."}
 _DEEPEST = 4
 
@@ -58,18 +62,19 @@ class Form:
     ending: str
     files: tuple[str, ...] = ()
     """Those that were read, to be cited in an answer in words."""
+    tools: bool = True
 
     @classmethod
     def of(cls, request: Request) -> Form:
         if request.answer_schema is not None:
             return cls(ending=ANSWER)
-        return cls(ending=SAY, files=_files_read(request.messages))
+        return cls(ending=SAY, files=_files_read(request.messages), tools=bool(request.tools))
 
     def filled(self, request: Request) -> Request:
         """The same request without tools: they are described in the system text, and a schema holds the answer."""
         return replace(
             request,
-            system=(*request.system, self._described(request.tools)),
+            system=(*request.system, self._described(request.tools)) if self.tools else request.system,
             messages=self._turns(request.messages),
             tools=(),
             answer_schema=self._schema(request.tools, request.answer_schema),
@@ -90,7 +95,8 @@ class Form:
         ]
         last = {"type": "string"} if answer is None else _placed(answer, ANSWER, shelf)
         ending = {self.ending: last, **({PLACES: self._places()} if self.files else {})}
-        shape: dict[str, object] = {"anyOf": [_closed({CALL: {"anyOf": calls}}), _closed(ending)]}
+        called = [_closed({CALL: {"anyOf": calls}})] if calls else []
+        shape: dict[str, object] = {"anyOf": [*called, _closed(ending)]} if called else _closed(ending)
         return {**shape, "$defs": shelf} if shelf else shape
 
     def _places(self) -> dict[str, object]:
@@ -113,6 +119,10 @@ class Form:
                     calls, said = message.calls, message.text
                 case Speaker.ASSISTANT:
                     turns.append(assistant(self._last_word(message.text)))
+        if not self.tools:
+            # Small models answer what was said last.
+            asked = next((one.text for one in reversed(messages) if one.speaker is Speaker.USER), "")
+            _add(turns, user(_ANSWER_NOW.format(question=asked)))
         return tuple(turns)
 
     def _result(self, answer: ToolAnswer) -> str:
@@ -120,6 +130,8 @@ class Form:
         value = _VALUES[self.ending]
         if self.files:
             value += f', "{PLACES}": [{{"{FILE}": "...", "{LINE}": the number before the line that says so}}]'
+        if not self.tools:
+            return f"Result of {answer.name}{how}:\n{answer.text}"
         reminder = _REMINDER.format(ending=self.ending, value=value)
         return f"Result of {answer.name}{how}:\n{answer.text}\n\n{reminder}"
 
@@ -313,13 +325,14 @@ _ARGUMENTS = re.compile(rf'"{ARGUMENTS}"\s*:\s*')
 
 
 class ConstrainedTools:
-    """Fits `Model`, over one that answers by `answer_schema`. A request without tools goes through as it is."""
+    """Fits `Model`, over one that answers by `answer_schema`. A request without tools and files that were read goes
+    through as it is."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
 
     def stream(self, request: Request, *, cancel: CancelToken | None = None) -> Generator[ModelEvent, None, None]:
-        if not request.tools:
+        if not request.tools and (request.answer_schema is not None or not _files_read(request.messages)):
             yield from self.model.stream(request, cancel=cancel)
             return
         form = Form.of(request)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import field, replace
 from enum import StrEnum
+from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -18,7 +19,18 @@ from urllib.parse import urlsplit
 from pawl.core.dialogue import StopReason
 from pawl.core.errors import ConfigError, NotAuthorized, UnknownModel
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.typed import AtLeast, data_table, names_of, nearest, raise_mistakes, read_settings, read_table, written
+from pawl.core.typed import (
+    AtLeast,
+    data_table,
+    names_of,
+    nearest,
+    raise_mistakes,
+    read_json,
+    read_settings,
+    read_table,
+    written,
+)
+from pawl.settings import files as bounded
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -408,8 +420,14 @@ class Capabilities:
     max_output: Annotated[int, AtLeast(1)] = 8192
     quirks: Mapping[str, object] = field(default_factory=dict)
     """Fields of `endpoint.Quirks` in which the model departs from its provider."""
+    images: bool = False
+    """It reads pictures."""
+    documents: bool = False
+    """It reads PDFs."""
     edits: tuple[EditBlock, ...] = (EditBlock.PATCH, EditBlock.FILE)
     """Which blocks it is shown, where tools are text."""
+    once: bool = False
+    """It is not known to call tools well: it gets the context in one request, and answers in one."""
 
 
 Rules = Mapping[str, Mapping[str, object]]
@@ -426,6 +444,25 @@ def capabilities(name: str, overrides: Rules = MappingProxyType({})) -> Capabili
     return found
 
 
+MEASURED = "models.json"
+"""The file of the state folder that holds what `pawl models --test` found."""
+
+
+def measured_models(state: Path) -> dict[str, dict[str, object]]:
+    """What was measured of each model; nothing where the file cannot be used."""
+    try:
+        read = read_json(bounded.read_text(state / MEASURED))
+        known = read.items() if isinstance(read, dict) else ()
+        return {str(name): one for name, one in known if isinstance(one["once"], bool)}
+    except (OSError, ValueError, AttributeError, KeyError, TypeError):
+        return {}
+
+
+def measured_rules(state: Path) -> Rules:
+    """The same as rules that go over Pawl's own and below the user's."""
+    return {model: {"once": one["once"]} for model, one in measured_models(state).items()}
+
+
 def rules(tables: Mapping[str, object]) -> Rules:
     """The user's [models."PATTERN"] tables; every mistake at once."""
     mistakes: list[str] = []
@@ -437,7 +474,7 @@ def rules(tables: Mapping[str, object]) -> Rules:
             _check_quirks(read.quirks, where, mistakes)
             found[pattern] = table
     advice = f'a table [models."PATTERN"] takes {names_of(Capabilities)}'
-    raise_mistakes("what is said of models is wrong", mistakes, advice=advice)
+    raise_mistakes('the [models."PATTERN"] tables are wrong', mistakes, advice=advice)
     return found
 
 

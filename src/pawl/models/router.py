@@ -31,6 +31,7 @@ from pawl.models.providers import (
     capabilities,
     endpoint_for,
     local_settings,
+    measured_rules,
     merged,
     quirks_of,
     rules,
@@ -153,7 +154,7 @@ def model_config(config: Config, environment: Mapping[str, str] | None = None) -
     read = ModelConfig(
         providers=providers,
         routes=tried(lambda: routes(routed, providers), Routes()),
-        rules=tried(lambda: rules(patterns), no_rules),
+        rules={**measured_rules(config.state), **tried(lambda: rules(patterns), no_rules)},
         prices=Prices(providers, tried(lambda: overrides(tables.prices), no_prices)),
         budget=tried(lambda: budget(tables.budget), Budget()),
         sampling=tried(
@@ -276,6 +277,8 @@ class Listed:
     context: int
     tools: str
     """`native`, or `text` where they are asked for in words."""
+    once: bool
+    """It gets the context in one request, and answers in one."""
 
 
 def listed(config: ModelConfig, *, look: bool, only: str = "") -> tuple[Listed, ...]:
@@ -306,6 +309,7 @@ def _listed(config: ModelConfig, model: str, used: tuple[str, ...], *, look: boo
         output_price=_per_million(config, model, Usage(output=_SMALL)),
         context=can.context,
         tools=can.tools,
+        once=can.once,
     )
 
 

@@ -434,7 +434,7 @@ def _up_to_fault(turn: Turn) -> list[ModelEvent]:
 
 def _error(fault: ScriptedFault, model: str, said: str) -> errors.ModelError:
     message = fault.message or f"{model!r}: {fault.kind.replace('_', ' ')}, as its script says"
-    advice = "it is the script that says so"
+    advice = "the script asks for this fault"
     match fault.kind:
         case "rate_limited":
             return errors.RateLimited(message, fault.wait_seconds, advice=advice)

@@ -215,7 +215,7 @@ def _of_record(record: RequestRecord) -> Attributes:
         "pawl.mode": record.mode.value,
         "pawl.reasoning": record.reasoning.value,
         "pawl.stage": record.stage.value,
-        "pawl.role": record.role.value,
+        "pawl.role": record.role,
         "pawl.tools": len(record.tools),
         "pawl.attempts": record.attempts,
         "pawl.usage.estimated": record.estimated,

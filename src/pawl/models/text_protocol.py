@@ -278,9 +278,11 @@ def as_text(messages: Iterable[Message], edits: EditTools) -> tuple[Message, ...
         if not text:
             continue
         speaker = Speaker.ASSISTANT if is_model else Speaker.USER
+        files = message.files
         if turns and turns[-1].speaker is speaker:
-            text = f"{turns.pop().text}\n\n{text}"
-        turns.append(Message(speaker=speaker, text=text, thoughts=message.thoughts if is_model else ()))
+            before = turns.pop()
+            text, files = f"{before.text}\n\n{text}", (*before.files, *files)
+        turns.append(Message(speaker=speaker, text=text, thoughts=message.thoughts if is_model else (), files=files))
     return tuple(turns)
 
 

@@ -22,7 +22,7 @@ from pawl.core.diagnostic import CheckResult, Diagnostic, Location, Status
 from pawl.core.errors import Conflicted, PromotionFailed, ProtectedRefused, Refused
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import plain
-from pawl.repair.ground import PythonGround, failing_tests, is_uncollected, shown, start_script
+from pawl.repair.ground import ENDS, PythonGround, failing_tests, is_uncollected, shown, start_script
 from pawl.repair.model import (
     Agreement,
     BaselineTaken,
@@ -105,6 +105,8 @@ def _landed(shop: Project, report: FixReport, changes: ChangeSet, request: FixRe
         return report if request.dry_run else replace(report, kept=shop.keep(entry, changes))
     if request.dry_run:
         return replace(report, changes=changes)
+    if request.keep:
+        return replace(report, changes=changes, kept=shop.keep(entry, changes))
     try:
         protected = [change.path for change in changes if shop.guardrails.protects(change)]
         if protected:
@@ -220,7 +222,8 @@ class _Fixer(RepairStrategy[PythonGround]):
     def mendable(self) -> list[Diagnostic]:
         wanted = (finding for finding in failing_tests(self.verdict) if self.asked_for(finding))
         known = recoveries_for(self.ground, "python")
-        return [finding for finding in wanted if beyond(finding, known) is None and not is_uncollected(finding)]
+        hopeful = (finding for finding in wanted if finding.code != ENDS and not is_uncollected(finding))
+        return [finding for finding in hopeful if beyond(finding, known) is None]
 
     def near(self, failing: list[Diagnostic]) -> list[Diagnostic]:
         found = reaching(failing, self.ground.aim.sources, self.ground.sources())
@@ -267,7 +270,7 @@ class _Fixer(RepairStrategy[PythonGround]):
         rivals = [patch for patch in ranked if patch.group != best.group and mended[patch] == mended[best]]
         if rivals or mended[best] <= asked:
             return replace(ended, patches=tuple(ranked))
-        reason = f"it mends {mended[best]} failing tests, more than any patch that behaves differently"
+        reason = f"it fixes {mended[best]} failing tests, more than any patch that behaves differently"
         return replace(ended, patches=tuple(ranked), agreement=Agreement.DECIDED, reason=reason)
 
     def _with(self, patch: FoundPatch) -> CheckResult:
@@ -344,7 +347,7 @@ def uncollected(findings: Iterable[Diagnostic]) -> tuple[str, str]:
         where = f" at {place.path}:{place.line}" if place.path else ""
         told[f"{finding.test} cannot be loaded: {_first(finding)}{where}"] = None
         if place.path and is_test(place.path):
-            advice = f"Pawl edits no tests: mend {place.path}:{place.line} and run this again"
+            advice = f"Pawl does not edit tests: fix {place.path}:{place.line} and run this again"
     if not told:
         return "", ""
     more = f", and {len(told) - _MOST_NAMED} more" if len(told) > _MOST_NAMED else ""

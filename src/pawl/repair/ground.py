@@ -15,6 +15,7 @@ from importlib import resources
 from typing import Any
 
 from pawl.checks.catalog import Detection, detect
+from pawl.checks.language_steps import lint_fixed
 from pawl.checks.output import places
 from pawl.checks.report import UNLISTED
 from pawl.checks.runners import launched
@@ -48,6 +49,7 @@ GRACE_SECONDS = 30.0
 """Time for the engine beyond its budget, to collect and to end in order."""
 MOST_SOURCES = 5000
 HANGS = "hangs"
+ENDS = "ends"
 """The code of a finding that stands for something that does not end."""
 _LONGEST = 200
 """Of what a command printed."""
@@ -143,6 +145,13 @@ class RepairGround:
         finally:
             self.bench = used
 
+    def tidy(self, verdicts: Sequence[CheckResult]) -> bool:
+        """Lets the linter mend what it newly finds in the edited files; whether there was something."""
+        found = [one for check in verdicts for one in check.findings if one.path in self.edited]
+        fixed = lint_fixed(self.subject, found)
+        self.write_all(fixed)
+        return bool(fixed)
+
     def verify(self, opened: Callable[[], Bench], first: Sequence[CheckResult], **how: Any) -> tuple[CheckResult, ...]:
         """Runs every check; only what is new counts against the edits. `first` are results without them."""
         self.listen(StageBegun(name="verify"))
@@ -154,7 +163,8 @@ class RepairGround:
 class PythonGround(RepairGround):
     aim: FixTarget = field(init=False)
     detection: Detection = field(init=False)
-    _hanging: bool = False
+    _apart: bool = False
+    """The tests are run each for itself: one hangs, or ends the interpreter."""
     _completed: Completed | None = None
     """How the last run of the suite ended; None where it did not end by itself."""
 
@@ -224,7 +234,7 @@ class PythonGround(RepairGround):
         verdict = self.run_tests()
         if verdict.standing is Status.SKIPPED:
             raise self._cannot_start(verdict.reason)
-        if self._completed is not None and not self._hanging and _shows_no_test(verdict):
+        if self._completed is not None and not self._apart and _shows_no_test(verdict):
             raise no_test_ran(self._completed, verdict, shlex.join(self.request.test_command))
         for finding in verdict.findings:
             if finding.code == INCOMPLETE and Ending.TIMED_OUT in finding.message:
@@ -238,36 +248,43 @@ class PythonGround(RepairGround):
         return verdict
 
     def run_tests(self) -> CheckResult:
-        """The suite's verdict, also when it does not end by itself: then by test, in a run where none can hang."""
+        """The suite's verdict, also when it does not come to its end: then by test, in a run that none can stop."""
         started = time.perf_counter()
-        verdict = self._surveyed() if self._hanging else None
+        verdict = self._surveyed() if self._apart else None
         if verdict is None:
             runner = StallGuard(self.bench, self.silence)
             verdict = Tests().run(replace(self.subject, runner=runner))
             self._completed = None if runner.fell_silent else runner.completed
             if runner.fell_silent:
                 verdict = self._surveyed() or Tests().run(self.subject)
+            elif verdict.incomplete and self._completed is not None and not stopped(self._completed):
+                verdict = self._surveyed() or verdict
         return replace(verdict, seconds=time.perf_counter() - started)
 
     def _surveyed(self) -> CheckResult | None:
-        """How each test stands while some hang; None when none does."""
+        """How each test stands while some hang or end the interpreter; None when none does."""
         request = self.request_for((), self.request.seconds)
         where = where_it_hangs(self.subject, self.framework, request.tests, self.silence)
         if where:
             message = f"{where} does not end when it is imported"
             return failed("tests", message, [Diagnostic(tool=self.framework, message=message, code=HANGS)])
         taken = self._survey(request)
-        if taken is None or not taken.hanging:
+        if taken is None or not (taken.hanging or taken.ending):
             return None
-        self._hanging = True
+        self._apart = True
         self.note_tests("hanging", taken.hanging)
-        words = dict.fromkeys(taken.failing, "failed") | dict.fromkeys(taken.hanging, "did not end")
+        self.note_tests("ends the interpreter, left aside", taken.ending)
+        words = dict(zip(taken.failing, taken.said, strict=True)) | dict.fromkeys(taken.hanging, "did not end")
+        words |= dict.fromkeys(taken.ending, "it ends the interpreter")
+        codes = dict.fromkeys(taken.hanging, HANGS) | dict.fromkeys(taken.ending, ENDS)
         findings = [
-            Diagnostic(tool=self.framework, message=word, test=test, code=HANGS if test in taken.hanging else "")
+            Diagnostic(tool=self.framework, message=word, test=test, code=codes.get(test, ""))
             for test, word in words.items()
         ]
         counts = TestCounts(passed=taken.passed, failed=len(findings))
-        return failed("tests", f"{len(taken.hanging)} of the tests did not end", findings, counts)
+        odd = ((len(taken.hanging), "did not end"), (len(taken.ending), "ended the interpreter"))
+        reason = ", ".join(f"{number} of the tests {what}" for number, what in odd if number)
+        return failed("tests", reason, findings, counts)
 
     def sources(self) -> dict[str, str]:
         """The Python files of the workspace, as texts."""
@@ -317,7 +334,7 @@ class PythonGround(RepairGround):
                 how = "it fails" if verdict.standing is Status.FAIL else "it does not run"
                 raise CannotFix(
                     f"{test!r} was not run, or passes only together with others; by itself {how}: {said[:_LONGEST]}",
-                    advice=f"mend it by itself: pawl fix {shlex.quote(test)} --test {shlex.quote(shlex.join(words))}",
+                    advice=f"fix it alone: pawl fix {shlex.quote(test)} --test {shlex.quote(shlex.join(words))}",
                 )
 
     def _alone(self, test: str) -> tuple[str, ...]:
@@ -364,7 +381,7 @@ def no_test_ran(completed: Completed, verdict: CheckResult, command: str) -> Paw
     message = f"no tests ran: {f'{command!r}' if command else 'the command of the suite'} {printed_it} and {ended}"
     if command:
         return NoTests(message, advice="name a command that runs the tests with --test 'CMD'")
-    return CannotFix(message, advice="mend what it says, or name the command that runs the tests with --test 'CMD'")
+    return CannotFix(message, advice="fix what it reports, or name the command that runs the tests with --test 'CMD'")
 
 
 def failing_tests(verdict: CheckResult) -> tuple[Diagnostic, ...]:

@@ -133,6 +133,10 @@ class BaselineTaken:
     flaky: tuple[str, ...] = ()
     ordered: tuple[str, ...] = ()
     hanging: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
+    """The words of each that fails."""
+    ending: tuple[str, ...] = ()
+    """Tests that end the interpreter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +204,8 @@ class FixRequest:
     accept_first: bool = False
     """Take the likeliest patch even where rivals disagree and nothing decides."""
     dry_run: bool = False
+    keep: bool = False
+    """What was found is kept as an entry instead of being promoted."""
     install: bool = False
     """Packages that are missing may be installed on the bench, with a network."""
     ground: ChangeSet = EMPTY

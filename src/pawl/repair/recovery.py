@@ -491,7 +491,7 @@ class UnseenRecoverer(PythonRecoverer):
             if good:
                 ways = "; ".join(candidate.why for candidate, _ in good.values())
                 place = f"{finding.path}:{finding.line}"
-                self.ground.notes.append(f"{place} could be mended in {len(good)} ways, and no test decides: {ways}")
+                self.ground.notes.append(f"{place} could be fixed in {len(good)} ways, and no test decides: {ways}")
             return None
         ((candidate, after),) = good.values()
         self.ground.write_all(candidate.applied(sources))

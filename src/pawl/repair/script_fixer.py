@@ -239,8 +239,8 @@ class ScriptFixer(RepairStrategy[ScriptGround]):
         ended = self.searched() if self.dispute is None else None
         if not findings_of((*self.read, self.verdict)):
             return "", "; ".join(recovering.advice)
-        why = why_not(ended) if ended is not None else "no known recovery mends what is left"
-        return why, "; ".join(recovering.advice) or "a model can work on it: pawl do 'mend it'"
+        why = why_not(ended) if ended is not None else "no known recovery fixes what is left"
+        return why, "; ".join(recovering.advice) or "a model can work on it: pawl do 'fix it'"
 
     def mendable(self) -> list[Diagnostic]:
         """All failing tests, or those of the test files that are named."""

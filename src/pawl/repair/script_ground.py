@@ -69,7 +69,7 @@ class ScriptGround(RepairGround):
             said = tests.findings[0].message if tests.findings else tests.reason
             raise CannotFix(
                 f"the tests cannot run: {said.splitlines()[0] if said else 'their command fails'}",
-                advice="mend what their command says, or name another one with --test 'CMD'",
+                advice="fix what their command reports, or name another one with --test 'CMD'",
             )
         self.start_clock(len(findings_of((*read, tests))))
         return read, tests

@@ -223,16 +223,17 @@ class RepairStrategy(Generic[G]):
 
     def _judged(self, report: FixReport) -> FixReport:
         """The ladder decides about everything that was mended, on a bench that holds nothing but the edits."""
-        with self.bench() as clean, self.ground.fresh(clean):
-            verdicts = self.verify()
+        verdicts = self._on_clean_bench()
+        if self.ground.tidy(verdicts):
+            verdicts = self._on_clean_bench()
         after, left = suite_of(verdicts), self.left(verdicts)
         found = self._evidence(verdicts)
         report = replace(report, verdicts=verdicts, evidence=found, after=after.counts, failing_after=left)
         broken = next((one for one in verdicts if one.standing is Status.FAIL), None)
         if found.verdict is Verdict.FAILED:
-            finding = broken.findings[0] if broken is not None and broken.findings else None
-            first = f", such as {finding.path}:{finding.line} {finding.message.strip()}" if finding is not None else ""
-            says = found.reasons[0] if broken is None else f"{broken.step} says: {broken.reason}{first}"
+            findings = broken.findings[:MOST_FINDINGS] if broken is not None else ()
+            named = "".join(f"; {one.path}:{one.line} {one.message.strip()}" for one in findings)
+            says = found.reasons[0] if broken is None else f"{broken.step} says: {broken.reason}{named}"
             reason = f"a patch was found, but {says}"
             return replace(report, outcome=FixOutcome.NOT_FIXED, reason=reason, after=self.verdict.counts)
         if found.verdict is Verdict.UNVERIFIED:
@@ -242,6 +243,10 @@ class RepairStrategy(Generic[G]):
         if any(self.asked_for(finding) for finding in left):
             return replace(report, outcome=FixOutcome.PARTLY)
         return replace(report, outcome=FixOutcome.FIXED, reason=self.not_asked(after), advice="")
+
+    def _on_clean_bench(self) -> tuple[CheckResult, ...]:
+        with self.bench() as clean, self.ground.fresh(clean):
+            return self.verify()
 
     def _evidence(self, verdicts: tuple[CheckResult, ...]) -> Evidence:
         """The word on the patch. Where no test ran, what a compiler found before and does not now speaks for it."""
@@ -264,6 +269,7 @@ class RepairStrategy(Generic[G]):
         )
 
 
+MOST_FINDINGS = 5
 DEAR = 4.0
 FEW_TESTS = 3
 _NUMBER = re.compile(rb"(?<![\w.])\d+(?:\.\d+)?")
@@ -307,13 +313,13 @@ def doubt_about(ended: RepairEnded, before: bytes, after: bytes) -> str:
     if patch.support == 0:
         return f"the patch contradicts an example in the docstring of {patch.function}"
     if patch.support == 1:
-        return f"only one example speaks for the patch of {patch.function}"
+        return f"only one example supports the patch of {patch.function}"
     if few and "grown" in patch.template and patch.cost >= DEAR:
-        return "the patch was built to fit the few examples in the tests, and nothing else speaks for it"
+        return "the patch was built to fit the few examples in the tests, and nothing else supports it"
     known, now = (set(_NUMBER.findall(text)) for text in (before, after))
     invented = sorted(now - known - _USUAL)
     if few and invented:
-        return f"the patch brings in the number {invented[0].decode()}, for which only the failing examples speak"
+        return f"the patch brings in the number {invented[0].decode()}, which only the failing examples support"
     return ""
 
 
@@ -363,7 +369,7 @@ def rivals_of(ground: RepairGround, dispute: Dispute) -> tuple[Alternative, ...]
         changes = ChangeSet.of([change_of(shop, patch.path, before, patch.applied(before))])
         entry = None
         if not ground.request.dry_run:
-            entry = shop.keep(shop.new_entry(EntryKind.EDIT, f"fix, rival {number}: {patch.template}"), changes)
+            entry = _kept_rival(shop, number, patch.template, changes)
         rivals.append(
             Alternative(
                 number=number,
@@ -376,3 +382,18 @@ def rivals_of(ground: RepairGround, dispute: Dispute) -> tuple[Alternative, ...]
             )
         )
     return tuple(rivals)
+
+
+def kept_rivals(shop: Project, rivals: Sequence[Alternative], ground: ChangeSet) -> tuple[tuple[int, str], ...]:
+    """Patches that disagree, kept over the ground that they were found on: each entry, and what it does where."""
+    return tuple(
+        (
+            _kept_rival(shop, one.number, one.what, ground.then(one.changes)),
+            f"{one.path}:{one.line}  {one.what}" + " (behaves like 1)" * (one.number > 1 and one.behaves_like_first),
+        )
+        for one in rivals
+    )
+
+
+def _kept_rival(shop: Project, number: int, what: str, changes: ChangeSet) -> int:
+    return shop.keep(shop.new_entry(EntryKind.EDIT, f"fix, rival {number}: {what}"), changes)

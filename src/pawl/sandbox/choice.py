@@ -48,6 +48,7 @@ from pawl.sandbox.process import (
     OnOutput,
     Programs,
     memory_file,
+    piped,
 )
 from pawl.sandbox.process_limits import find_hierarchy
 from pawl.sandbox.visibility import (
@@ -109,7 +110,7 @@ class LandlockSandbox(GatedSandbox):
         limits = execution.limits
         return Launch(
             words=(sys.executable, "-I", "-S", _LAUNCHER, str(file)),
-            files=(file,),
+            files=(file, *piped(execution)),
             disk_bytes={view.copy: limits.disk_bytes, private: limits.scratch_bytes},
         )
 
@@ -137,6 +138,7 @@ class LandlockSandbox(GatedSandbox):
         return {
             "argv": execution.argv,
             "given": base64.b64encode(execution.given).decode(),
+            "pipe": execution.pipe,
             "environment": {"PWD": directory, **environment},
             "directory": directory,
             "readable": ["/usr", *SYSTEM_FOLDERS, *system_files(execution.network), *_KERNEL_FILES, *sources],

@@ -87,7 +87,7 @@ def _prepare(order: dict[str, Any], parent: int) -> None:
     # Python ignores these two; a command expects them to work.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-    os.dup2(_given(base64.b64decode(order["given"])), 3)
+    os.dup2(order["pipe"] or _given(base64.b64decode(order["given"])), 3)
     os.closerange(4, os.sysconf("SC_OPEN_MAX"))
     os.chdir(order["directory"])
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)

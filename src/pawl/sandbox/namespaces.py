@@ -28,6 +28,7 @@ from pawl.sandbox.process import (
     Launched,
     Programs,
     memory_file,
+    piped,
     remedy_for,
 )
 from pawl.sandbox.process_limits import children, filter_count
@@ -332,11 +333,11 @@ class NamespaceSandbox(GatedSandbox):
         arguments = bubblewrap_arguments(profile, filter_file, given_file)
         # By file and not on the command line, which every user of the machine can read.
         file = memory_file("arguments", os.fsencode("\0".join(arguments) + "\0"), stack)
-        source = GIVEN if given else "/dev/null"
+        source = GIVEN if given else "/dev/null" if execution.pipe is None else f"/proc/self/fd/{execution.pipe}"
         inside = (self._programs.shell, "-c", _GATE_SCRIPT, source, *execution.argv)
         return Launch(
             words=[*self._mounting(view), self._programs.bubblewrap, "--args", str(file), "--", *inside],
-            files=(filter_file, file, *((given_file,) if given else ()), *execution.files),
+            files=(filter_file, file, *((given_file,) if given else ()), *execution.files, *piped(execution)),
             disk_bytes={_written(view): execution.limits.disk_bytes},
         )
 
@@ -423,7 +424,7 @@ def _check_view(view: View) -> None:
     if isinstance(view, OverlayView):
         _check_overlay(view)
     elif not os.path.isdir(view.copy):
-        raise SandboxUnavailable(f"there is no copy at {view.copy!r}", advice="make the bench anew")
+        raise SandboxUnavailable(f"there is no copy at {view.copy!r}", advice="make a new bench")
 
 
 def _check_overlay(view: OverlayView) -> None:

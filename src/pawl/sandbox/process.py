@@ -136,6 +136,10 @@ def memory_file(name: str, data: bytes, stack: contextlib.ExitStack) -> int:
     return file
 
 
+def piped(execution: Execution) -> tuple[int, ...]:
+    return () if execution.pipe is None else (execution.pipe,)
+
+
 def started_in(group: Group | None, start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
     """Starts a launcher, in a control group where there is one."""
     try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import field, fields, replace
 from pathlib import Path
@@ -108,6 +109,8 @@ class SettingsTables:
     extensions: Mapping[str, object] = field(default_factory=dict)
     retries: Mapping[str, object] = field(default_factory=dict)
     session: Mapping[str, object] = field(default_factory=dict)
+    web: Mapping[str, object] = field(default_factory=dict)
+    mcp: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +213,8 @@ def _checked_settings(table: Mapping[str, object], file: Path) -> _Read:
 
 
 LARGEST_ENV = 64 << 10
+IN_KEYRING = "keyring:"
+"""The value of a variable whose key is in the keyring of the system."""
 
 _ENV_LINE = re.compile(r"[ \t]*(?:export[ \t]+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*")
 _BLANK = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\n|\Z)")
@@ -281,7 +286,7 @@ def _env_value(text: str, at: int, source: str, line: int) -> tuple[str, int]:
         raise _env_mistake(source, line, "opens a quote that is not closed")
     rest = _BLANK.match(text, quoted.end())
     if rest is None:
-        raise _env_mistake(source, line, "goes on behind the closing quote")
+        raise _env_mistake(source, line, "continues after the closing quote")
     return quoted["text"], rest.end()
 
 
@@ -316,3 +321,12 @@ def _unreadable(path: Path, why: str) -> ConfigError:
 
 def _env_mistake(source: str, line: int, what: str, advice: str = "correct that line") -> ConfigError:
     return ConfigError(f"line {line} of {source!r} {what}", advice=advice)
+
+
+def host_program(name: str, environment: Mapping[str, str]) -> str:
+    """The program of that name on this machine; empty where there is none.
+
+    Relative folders of PATH are left out: one would be the workspace's to fill.
+    """
+    path = ":".join(one for one in environment.get("PATH", "").split(":") if one.startswith("/"))
+    return shutil.which(name, path=path) or ""

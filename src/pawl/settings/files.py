@@ -278,7 +278,7 @@ class Tree:
                 before = Seen.of(os.fstat(fd))
                 if before.size > limit:
                     raise TooLarge(
-                        f"{path!r} has {before.size:,} bytes; {limit:,} is the most",
+                        f"{path!r} has {before.size:,} bytes; the limit is {limit:,}",
                         advice="leave it out, for example with a line in .gitignore",
                     )
                 data = file.readall() or b""

@@ -18,6 +18,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from importlib import resources
 from typing import Any
+from urllib.parse import urlsplit
 
 from pawl.core.errors import ConfigError
 from pawl.core.lazy_dataclass import dataclass
@@ -107,6 +108,9 @@ def _allowance(row: Mapping[str, Any], mode: Mode) -> StageAllowance:
 
 COMMAND_TOOL = "run_command"
 MCP = "mcp__"
+WEB_FETCH, WEB_SEARCH = "web_fetch", "web_search"
+MCP_SEARCH, MCP_CALL = "tool_search", "tool_call"
+"""The tools that find and call those of MCP servers that are too many to be told."""
 LONGEST_RULE = 4_096
 
 _RULE = re.compile(r"(?P<tool>[A-Za-z][A-Za-z0-9_-]*\*?)(?:\((?P<what>.*)\))?", re.DOTALL)
@@ -243,6 +247,8 @@ class Rule:
     """Instead of tools: what their names start with."""
     command: CommandPattern | None = None
     path: PathPattern | None = None
+    host: str = ""
+    """Of a page of the web; a star stands for any part of the name."""
     source: str = ""
 
     def is_about(self, tool: str) -> bool:
@@ -262,7 +268,7 @@ class Rule:
 
     @property
     def is_general(self) -> bool:
-        return self.path is None and (self.command is None or self.command.is_everything)
+        return self.path is None and not self.host and (self.command is None or self.command.is_everything)
 
 
 def command_text(words: Iterable[Word]) -> str:
@@ -273,7 +279,7 @@ def command_text(words: Iterable[Word]) -> str:
 def aliases() -> Mapping[str, frozenset[str]]:
     """The names under which other agents know Pawl's tools."""
     kinds = allowances().tools
-    reads = frozenset(tool for tool, kind in kinds.items() if kind is ToolKind.READS)
+    reads = frozenset(tool for tool, kind in kinds.items() if kind is ToolKind.READS) - {WEB_FETCH, WEB_SEARCH}
     writes = frozenset(tool for tool, kind in kinds.items() if kind is ToolKind.WRITES)
     return {
         **dict.fromkeys(("Bash", "Shell"), frozenset({COMMAND_TOOL})),
@@ -281,6 +287,8 @@ def aliases() -> Mapping[str, frozenset[str]]:
         **dict.fromkeys(("Grep", "Glob"), frozenset({"file_search"})),
         **dict.fromkeys(("Edit", "Write", "MultiEdit"), writes),
         **dict.fromkeys(("Task", "Agent"), frozenset({"delegate"})),
+        "WebFetch": frozenset({WEB_FETCH}),
+        "WebSearch": frozenset({WEB_SEARCH}),
     }
 
 
@@ -302,9 +310,28 @@ def parse_rule(text: str, source: str = "", *, known: Iterable[str] = ()) -> Rul
     kinds = {allowances().tools.get(name) for name in rule.tools}
     if rule.tools == {COMMAND_TOOL}:
         return replace(rule, command=_command_pattern(what, text, source))
+    if rule.tools == {WEB_FETCH}:
+        return replace(rule, host=_host_pattern(what, text, source))
     if rule.tools and kinds <= {ToolKind.READS, ToolKind.WRITES}:
         return replace(rule, path=_path(what, text, source))
     raise _wrong(text, source, f"a rule for {tool} says nothing in brackets", f"write {tool}")
+
+
+def web_host(url: object) -> str:
+    """The host of an address, in small letters; empty where there is none."""
+    try:
+        return (urlsplit(str(url)).hostname or "").rstrip(".").lower()
+    except ValueError:
+        return ""
+
+
+def _host_pattern(what: str, text: str, source: str) -> str:
+    host = what.strip().removeprefix("domain:").strip().lower()
+    if not re.fullmatch(r"(?:\*\.)?[\w-]+(?:\.[\w-]+)*", host):
+        raise _wrong(
+            text, source, f"{host!r} is not a host", "write WebFetch(domain:docs.python.org) or domain:*.python.org"
+        )
+    return host
 
 
 def _about(tool: str, text: str, source: str, known: Iterable[str]) -> Rule:

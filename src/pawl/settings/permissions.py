@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 from pawl.core.change import Change, ChangeSet, NodeKind
@@ -38,7 +39,10 @@ from pawl.settings.guardrails import presets as preset_names
 from pawl.settings.permission_rules import (
     CHANGES,
     COMMAND_TOOL,
+    MCP,
     STANDS_FOR,
+    WEB_FETCH,
+    WEB_SEARCH,
     PathBase,
     Rule,
     ToolKind,
@@ -46,6 +50,7 @@ from pawl.settings.permission_rules import (
     allowances,
     has_wildcards,
     parse_rule,
+    web_host,
 )
 from pawl.settings.shell import Script, ShellCommand
 from pawl.settings.shell_permissions import TIGHTENING, CommandJudge, rule_for, script_of
@@ -196,6 +201,8 @@ class Permissions:
             return Permission(ruling=Decision.DENY, reason=f"chat mode never {kind}", firm=True)
         if tool == COMMAND_TOOL:
             return self._command(arguments)
+        if tool in (WEB_FETCH, WEB_SEARCH):
+            return self._web(tool, web_host(arguments.get("url", "")))
         paths = [self.place.of(path) for path in paths_in(arguments)] if kind else []
         said = self._about(tool, kind, paths)
         # No answer could help: file tools reach nothing there, as a command or a user's tool may.
@@ -218,7 +225,16 @@ class Permissions:
             PurePosixPath(path).is_relative_to(self.place.workspace) for path in paths
         ):
             return Permission(ruling=Decision.ASK, reason=_OUTSIDE, firm=True)
-        return self._default(kind, own=tool in self.own)
+        # What a server says of its own tools settles nothing.
+        return self._default(None if tool.startswith(MCP) else kind, own=tool in self.own)
+
+    def _web(self, tool: str, host: str) -> Permission:
+        """Whatever leaves this machine is asked about where no rule speaks."""
+        for ruling in (*TIGHTENING, Decision.ALLOW):
+            for rule in self._rules(ruling):
+                if rule.is_about(tool) and (not rule.host or fnmatchcase(host, rule.host)):
+                    return rule.permission(ruling)
+        return self._default(None)
 
     def _names(self, rule: Rule, tool: str) -> tuple[str, ...]:
         """A rule against reading, writing or any command is also against the tools of the user's own that do so."""
@@ -262,6 +278,8 @@ class Permissions:
         texts = [rule_for(tool, path) for path in paths_in(arguments)]
         if tool == COMMAND_TOOL:
             texts = self._command_suggestions(arguments)
+        elif tool == WEB_FETCH:
+            texts = [f"WebFetch(domain:{web_host(arguments.get('url', ''))})"]
         try:
             rules = tuple(parse_rule(text, known=(tool,)) for text in dict.fromkeys(texts or [rule_for(tool, "")]))
         except ConfigError:
@@ -334,12 +352,14 @@ def permissions_of(
     mode: Mode = Mode.AGENT,
     cage: SandboxMode = SandboxMode.CLOSED,
     tools: Iterable[str] = (),
+    served: Mapping[str, ToolKind] | None = None,
 ) -> Permitting:
-    """The rules that count in the workspace; `tools` are further names that they may speak of.
+    """The rules that count in the workspace; `tools` are further names that they may speak of, and `served` the kinds
+    of the tools of MCP servers.
 
     A repository adds to what is denied and asked about. What it would allow counts only where the user trusts it.
     """
-    added = own_kinds(config)
+    added = {**own_kinds(config), **(served or {})}
     read, notices = _read(config, workspace, (*tools, *added))
     return Permitting(replace(read, mode=mode, cage=cage, own=added), notices)
 
@@ -479,9 +499,9 @@ def project_rules(
         notices.append(f"not used: {error.message}")
         return rules
     if "preset" in table:
-        notices.append(f"{SETTINGS}: the preset is the user's to choose; it does not count")
+        notices.append(f"{SETTINGS}: only the user chooses a preset; this one is ignored")
     if given.allow and trusted is None:
-        notices.append(f"{SETTINGS}: what it allows does not count, because the folder is not trusted ('pawl trust')")
+        notices.append(f"{SETTINGS}: what it allows is ignored, because the folder is not trusted ('pawl trust')")
     for name, texts in (("deny", given.deny), ("ask", given.ask), ("allow", given.allow if trusted else ())):
         rules[name], wrong = _parsed(texts, SETTINGS, known)
         if wrong and trusted is not None:

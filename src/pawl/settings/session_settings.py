@@ -17,6 +17,8 @@ class SessionSettings:
 
     keys: Literal["emacs", "vi"] = "emacs"
     """How the input line is edited."""
+    theme: Literal["dark", "light", "contrast"] = "dark"
+    """Which of the terminal's colours are used: for a dark or a light background, or without dim letters."""
     status_line: tuple[str, ...] = PARTS
     """The parts of the status line, in their order."""
     notify: tuple[str, ...] = ("bell",)

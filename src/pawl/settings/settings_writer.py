@@ -1,16 +1,19 @@
-"""Writing the user's own settings: the default model, and keys in a file that only they can read."""
+"""Writing the user's own settings: the default model, MCP servers, and keys in a file that only they can read."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
 
 from pawl.core.errors import ConfigError
 from pawl.core.typed import read_toml
 from pawl.settings import files as bounded
-from pawl.settings.config import Config
+from pawl.settings.config import IN_KEYRING, Config
+from pawl.settings.keyring import stored
 
 _TABLE = re.compile(r"^\[models\][ \t]*(?:#.*)?$", re.MULTILINE)
 _NEXT = re.compile(r"^\[", re.MULTILINE)
@@ -37,14 +40,48 @@ def save_default_model(config: Config, model: str) -> Path:
     return path
 
 
-def save_key(config: Config, name: str, value: str) -> Path:
-    """Add or replace a key in the `.env` beside the settings, which only the user can read."""
+def save_key(config: Config, name: str, value: str) -> str:
+    """Keep a key in the keyring of the system, else in the `.env` beside the settings; where it is now."""
     path = Path(os.path.realpath(config.file.parent / ".env"))
     if not value or any(sign in value for sign in "'\n\r"):
-        raise ConfigError("that is no key", advice="a key is one line without quotes")
+        raise ConfigError("that is not a key", advice="a key is one line without quotes")
+    in_keyring = stored(name, value, config.environment)
     lines = [line for line in _text(path).splitlines() if not re.match(rf"\s*(?:export\s+)?{name}\s*=", line)]
-    _replace(path, "\n".join([*lines, f"{name}='{value}'"]) + "\n")
+    _replace(path, "\n".join([*lines, f"{name}='{IN_KEYRING if in_keyring else value}'"]) + "\n")
+    return "the keyring of this system" if in_keyring else f"{str(path)!r}, which only you can read"
+
+
+def save_server(config: Config, name: str, server: Mapping[str, object]) -> Path:
+    """Add or replace an MCP server; everything else in the file stays as it is written."""
+    path = Path(os.path.realpath(config.file))
+    body = "".join(f"{key} = {_toml(value)}\n" for key, value in server.items())
+    text = _without_server(_text(path), name).rstrip()
+    return _changed(path, f"{text}\n\n[mcp.servers.{name}]\n{body}".lstrip("\n"), name, server)
+
+
+def remove_server(config: Config, name: str) -> Path:
+    path = Path(os.path.realpath(config.file))
+    return _changed(path, _without_server(_text(path), name), name, None)
+
+
+def _without_server(text: str, name: str) -> str:
+    table = rf"^\[mcp\.servers\.\"?{re.escape(name)}\"?(?:\.[^\]]*)?\][^\n]*\n(?:(?!\[)[^\n]*(?:\n|\Z))*"
+    return re.sub(table, "", text, flags=re.MULTILINE)
+
+
+def _changed(path: Path, made: str, name: str, wanted: Mapping[str, object] | None) -> Path:
+    servers = read_toml(made).get("mcp", {}).get("servers", {})
+    if servers.get(name) != wanted:
+        raise ConfigError(f"{str(path)!r} could not be changed", advice=f"change [mcp.servers.{name}] there yourself")
+    _replace(path, made)
     return path
+
+
+def _toml(value: object) -> str:
+    """JSON's texts, numbers and lists are TOML's; only tables are written otherwise."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{json.dumps(key)} = {_toml(inner)}" for key, inner in value.items()) + " }"
+    return json.dumps(value)
 
 
 def _text(path: Path) -> str:

@@ -27,14 +27,19 @@ from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import register
 from pawl.core.typed import Reader, Unreadable, read_json, read_toml
 from pawl.settings import files as bounded
-from pawl.settings.config import Config, env_text, read_env
+from pawl.settings.config import LARGEST_ENV, Config, env_text, may_come_from_workspace, parse_env, read_env
 from pawl.settings.files import Tree, writer_lock
 
 SKILLS = (".pawl/skills", ".agents/skills", ".claude/skills")
 """Folders of skills; the first goes before the others. Other agents read the last two as well: links in them are
 common, and are passed over."""
-CONFIGURING = (".pawl", ".claude/commands", ".agents/skills", ".claude/skills")
-"""Folders, with all that they hold, by which a repository configures Pawl."""
+AGENTS = (".pawl/agents", ".agents/agents", ".claude/agents")
+"""Folders of sub-agents; the first goes before the others."""
+MCP_FILE = ".mcp.json"
+"""The MCP servers of a repository, in the form that agents share."""
+_SHARED = (".claude/commands", ".agents/skills", ".claude/skills", ".agents/agents", ".claude/agents", MCP_FILE)
+CONFIGURING = (".pawl", *_SHARED)
+"""Files and folders, with all that they hold, by which a repository configures Pawl."""
 WORDS = ".pawl/memory"
 """Text for models, which changes with the work and configures nothing."""
 MOST_FILES = 2_000
@@ -151,7 +156,7 @@ class _Reading:
             try:
                 waiting += self._one(tree, path)
             except (PawlError, OSError) as error:
-                if not (place in SKILLS and isinstance(error, PathRefused)):
+                if not (place in (*SKILLS, *AGENTS) and isinstance(error, PathRefused)):
                     self.refused[path] = _why(error)
 
     def _one(self, tree: Tree, path: str) -> list[str]:
@@ -268,6 +273,7 @@ def _table(value: object, name: str) -> Table:
 
 
 FILE = "trust.json"
+MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,6 +403,36 @@ def trusted_files(config: Config, workspace: str) -> ProjectFiles | None:
     return found.held if found.standing is TrustStatus.TRUSTED else None
 
 
+def unread(config: Config, workspace: str) -> str:
+    """The files that configure nothing as long as the folder is not trusted; empty where there are none, and where
+    they were told as they are now."""
+    found = None if is_listed(config, workspace) else folder_trust(config, workspace)
+    if found is None or found.standing is TrustStatus.TRUSTED:
+        return ""
+    names = [*found.files, *(["the keys in .env"] if has_unread_keys(config, workspace) else [])]
+    told = json.dumps([workspace, names, {} if found.held is None else found.held.digests])
+    mark = config.state / "unread" / hashlib.sha256(told.encode()).hexdigest()[:32]
+    try:
+        if not names:
+            return ""
+        mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(mark, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except OSError:
+        return ""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    why = "has changed since you trusted it" if found.standing is TrustStatus.LAPSED else "is not trusted"
+    shown = f"{', '.join(names[:MOST_NAMED])}{more}"
+    return f"ignored, except for what it denies, because this folder {why}: {shown}; trust it with: pawl trust"
+
+
+def has_unread_keys(config: Config, workspace: str) -> bool:
+    """Whether the workspace brings keys that are not read, because it is not trusted."""
+    with suppress(ConfigError):
+        keys = parse_env(read_text(workspace, ".env", LARGEST_ENV), ".env", wanted=may_come_from_workspace)
+        return bool(keys) and not is_trusted(config, workspace)
+    return False
+
+
 def is_listed(config: Config, workspace: str) -> bool:
     """Whether the workspace, or a folder above it, is listed under `folders` in the table [trust]."""
     reader = Reader()
@@ -404,6 +440,11 @@ def is_listed(config: Config, workspace: str) -> bool:
     reader.check(str(config.file), 'write folders = ["/home/you/project"]')
     trusted = [os.path.realpath(Path(one).expanduser()) for one in listed.folders if one]
     return any(workspace == one or workspace.startswith(f"{one.rstrip('/')}/") for one in trusted)
+
+
+def may_have_servers(config: Config, workspace: str) -> bool:
+    """Whether MCP servers can be configured here; where not, nothing of MCP is loaded."""
+    return bool(config.tables.mcp) or os.path.lexists(os.path.join(workspace, MCP_FILE))
 
 
 SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL")

@@ -197,7 +197,7 @@ def store_error(error: sqlite3.Error, path: Path) -> StoreError:
         return StoreCorrupt(
             f"the state file {str(path)!r} is damaged: {error} ({name})",
             advice=f"move it aside together with {path.name}-wal and {path.name}-shm; "
-            "the workspace is not touched, its history starts anew",
+            "the workspace is not touched, a new history is started",
         )
     if primary == sqlite3.SQLITE_FULL:
         return StoreError(

@@ -244,7 +244,7 @@ class Journal(StorePart):
         with self._database.transaction():
             name = readable(checkpoint.name) or self._free_name(workspace)
             if self._is_taken(workspace, name):
-                raise StoreError(f"a checkpoint named {name!r} is there already", advice="choose another name")
+                raise StoreError(f"there is already a checkpoint named {name!r}", advice="choose another name")
             created = checkpoint.created or iso(self._clock())
             number = self._database.insert(
                 "checkpoint",

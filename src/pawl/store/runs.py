@@ -161,7 +161,7 @@ def _decoded(what: str, body: str, kind: Any = object) -> Any:
     try:
         return typed(kind, json.loads(body))
     except ValueError as error:
-        raise StoreCorrupt(f"{what} cannot be read: {error}", advice="start the request anew") from error
+        raise StoreCorrupt(f"{what} cannot be read: {error}", advice="start the request again") from error
 
 
 def _row(row: Row) -> RunRow:

@@ -193,6 +193,7 @@ class Bench:
         self._means = replace(means, guardrails=replace(means.guardrails, others=self._names))
         self._lock = threading.RLock()
         self._discarded = False
+        self._attached = False
         self.files = BenchFiles(self._held, self._means.guardrails, self._ignore)
 
     @classmethod
@@ -221,6 +222,32 @@ class Bench:
         except BaseException:
             tree.close()
             raise
+
+    @classmethod
+    def attached(
+        cls, workspace: Path, folder: Path, sandbox: ChosenSandbox, blobs: BlobStore, guardrails: Guardrails
+    ) -> Bench:
+        """The bench of another process, which owns its folder; only one with a layer can be shared."""
+        if not (folder / "upper").is_dir():
+            raise OverlayUnavailable("this bench is a copy, which has one owner", advice="work on it directly")
+        surface = LayeredSurface(Tree(os.path.realpath(workspace, strict=True)), folder)
+        bench = cls(
+            folder.parent, BenchFolder(folder, -1), surface, _Means(sandbox, blobs, guardrails, BenchSettings())
+        )
+        bench._attached = True
+        return bench
+
+    def close(self) -> None:
+        """Lets go of a bench of another process."""
+        with self._lock:
+            self._discarded = True
+            self._surface.close()
+            self._surface.workspace.close()
+
+    def renew(self) -> None:
+        """Forgets what it remembers of its files, because another process was at work."""
+        with self._held() as surface:
+            surface.renew()
 
     def __enter__(self) -> Bench:
         return self
@@ -393,7 +420,7 @@ class Bench:
     def _fall_back(self, error: OverlayUnavailable) -> None:
         """Becomes a copy, with everything that is on the bench."""
         old, old_folder = self._surface, self._folder
-        if isinstance(old, CopiedSurface):
+        if isinstance(old, CopiedSurface) or self._attached:
             raise error
         identity = self.id if old_folder.path.parent != self._place else f"{self.id}c"
         folder, surface = _copied(old.workspace, self._place, identity, self._means)

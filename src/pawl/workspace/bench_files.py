@@ -166,7 +166,7 @@ class BenchFiles:
     def _check_size(self, path: str, size: int) -> None:
         if size > self._guardrails.file_bytes:
             raise TooLarge(
-                f"{path!r} has {size:,} bytes; {self._guardrails.file_bytes:,} is the most",
+                f"{path!r} has {size:,} bytes; the limit is {self._guardrails.file_bytes:,}",
                 advice="work on a smaller file, or run a command for it",
             )
 
@@ -253,6 +253,14 @@ class GatedFiles:
         if said is None or plain in self._written or (said.ruling is Decision.ASK and plain in self._granted):
             return ""
         return said.rule or said.reason
+
+    @property
+    def granted(self) -> frozenset[str]:
+        return frozenset(self._granted)
+
+    @property
+    def written(self) -> frozenset[str]:
+        return frozenset(self._written)
 
     @property
     def hides(self) -> Callable[[str], bool] | None:

@@ -90,6 +90,14 @@ def open_bench(shop: Project, *, include_ignored: bool = False, extra_readonly: 
     )
 
 
+def attached_bench(shop: Project, folder: Path) -> Bench:
+    """The bench in that folder, which belongs to another process of this user."""
+    if folder.parent not in bench_places(shop.config):
+        raise UsageError(f"{str(folder)!r} is not a bench", advice="'pawl doctor' says where they are kept")
+    sandbox = open_sandbox_for(shop)
+    return Bench.attached(Path(shop.workspace), folder, sandbox, shop.store.blobs, shop.guardrails)
+
+
 def run_on_bench(
     shop: Project, request: CommandRequest, *, on_output: OnOutput | None = None, cancel: CancelToken | None = None
 ) -> Ran:
@@ -219,7 +227,7 @@ def propose_entry(shop: Project, entry: Entry, *, allow_protected: bool, files: 
         names = ", ".join(f"{one.path!r} ({one.told})" for one in held)
         protected = any(one.needs_yes for one in held)
         raise ProtectedRefused(
-            f"all that entry {entry.id} holds is held back: {names}",
+            f"everything in entry {entry.id} is held back: {names}",
             advice="look at it with 'pawl diff', then repeat with --allow-protected" if protected else "",
         )
     return KeptEntry(changes=wanted, held=held)
@@ -263,6 +271,7 @@ def examine(shop: Project, *, thorough: bool) -> Examination:
         hooks = tuple(_hooks(shop))
     except ConfigError as error:
         problems.append(f"{error.message}; {error.advice}")
+    problems += filter(None, (shop.unread_commits(),))
     return Examination(
         protection=open_sandbox_for(shop).protection(),
         problems=tuple(problems),

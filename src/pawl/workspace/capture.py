@@ -268,7 +268,7 @@ class _Sorting:
     def _check_size(self, difference: Difference) -> None:
         for side in (difference.before, difference.after):
             if side is not None and side.kind is NodeKind.FILE and side.size > self.rules.largest:
-                raise TooLarge(f"{difference.path!r} has {side.size:,} bytes; {self.rules.largest:,} is the most")
+                raise TooLarge(f"{difference.path!r} has {side.size:,} bytes; the limit is {self.rules.largest:,}")
 
     def _change(self, difference: Difference) -> Change:
         """The change with its contents in the blob store."""

@@ -151,7 +151,7 @@ def _folder(tree: Tree, path: str) -> Iterator[int]:
             with tree.folder_of(made) as (above, last), suppress(FileExistsError):
                 os.mkdir(last, dir_fd=above)
         elif seen.kind is not NodeKind.DIRECTORY:
-            raise NotFound(f"'.git/{made}' is no folder", advice="see 'git fsck'")
+            raise NotFound(f"'.git/{made}' is not a folder", advice="see 'git fsck'")
     with held(tree.open_folder(path)) as fd:
         yield fd
 
@@ -346,7 +346,7 @@ class Committer:
             path = f"{folder}/.gitattributes".lstrip("/")
             seen = self.workspace.find(path)
             if seen is not None and seen.kind is not NodeKind.FILE:
-                raise GitFailed(f"{path!r} is no plain file", advice="make it one, or commit by hand")
+                raise GitFailed(f"{path!r} is not a plain file", advice="make it one, or commit by hand")
 
     def _files(
         self,
@@ -409,12 +409,8 @@ def _refuse_unfit(repository: Repository) -> None:
     for path in ("objects", "objects/pack"):
         seen = common.look(path)
         if seen is None or seen.kind is not NodeKind.DIRECTORY:
-            raise GitFailed(f"'.git/{path}' is no folder", advice="see 'git fsck'")
-    if common.look("objects/info") is not None and common.look("objects/info/alternates") is not None:
-        raise GitFailed(
-            "the repository borrows objects from another (objects/info/alternates)",
-            advice="git repack -a -d, remove that file, or commit by hand",
-        )
+            raise GitFailed(f"'.git/{path}' is not a folder", advice="see 'git fsck'")
+    repository.refuse_borrowed()
 
 
 def _refuse_edited(files: Sequence[_File], held: Mapping[str, GitEntry]) -> None:

@@ -254,7 +254,9 @@ def refuse_denied(changes: Iterable[Change], judge: Judge) -> None:
 
 def refuse_links(faults: Mapping[str, str]) -> None:
     for path, why in sorted(faults.items()):
-        raise PathRefused(f"{path!r} cannot be written: {why}", advice="nothing was written; make or mend it by hand")
+        raise PathRefused(
+            f"{path!r} cannot be written: {why}", advice="nothing was written; create or correct it by hand"
+        )
 
 
 def adds_bits(tree: Tree, change: Change) -> bool:

@@ -159,6 +159,14 @@ class Repository:
     def config(self) -> Values:
         return values(self._text(self.common, "config", LARGEST))
 
+    def refuse_borrowed(self) -> None:
+        """Objects of another repository are not shown to git."""
+        if self.common.look("objects/info") and self.common.look("objects/info/alternates"):
+            raise GitFailed(
+                "the repository borrows objects from another (objects/info/alternates)",
+                advice="git repack -a -d, remove that file, or commit by hand",
+            )
+
     @property
     def algorithm(self) -> str:
         return "sha256" if self.config.get("extensions.objectformat", "").lower() == "sha256" else "sha1"
@@ -171,7 +179,7 @@ class Repository:
             return Head("", text)
         branch = text.removeprefix("ref:").strip()
         if not text.startswith("ref:") or not _BRANCH.fullmatch(branch):
-            raise PathRefused(f"HEAD is no branch and no commit: {text[:80]!r}", advice="see 'git status'")
+            raise PathRefused(f"HEAD is neither a branch nor a commit: {text[:80]!r}", advice="see 'git status'")
         loose = self._text(self.common, branch).strip()
         if not loose:
             packed = self._text(self.common, "packed-refs", _LARGEST_REFS)
@@ -211,7 +219,7 @@ def opened(workspace: Tree) -> Iterator[Repository]:
         try:
             fd = workspace.open_folder(".git")
         except OSError as error:
-            raise PathRefused(f"'.git' cannot be read: {error.strerror}", advice="mend its permissions") from error
+            raise PathRefused(f"'.git' cannot be read: {error.strerror}", advice="correct its permissions") from error
         with held(fd):
             own = common = Tree(f"/proc/self/fd/{fd}")
         linked = None
@@ -504,7 +512,7 @@ class Git:
             raise
         except SandboxUnavailable as error:
             raise GitFailed(
-                f"git is not run unconfined: {error.message}", advice=error.advice or "see 'pawl doctor'"
+                f"git is not run without a sandbox: {error.message}", advice=error.advice or "see 'pawl doctor'"
             ) from error
         if done.code == _NO_GIT:
             raise GitFailed("the sandbox shows no git", advice="install git in /usr, or in a folder of your PATH")

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from pawl.core.errors import ConfigError, PawlError, SandboxUnavailable
 from pawl.core.execution import Completed, Ending, Execution, Limits
@@ -102,20 +102,11 @@ def run_on_host(
     cancel: CancelToken | None = None,
 ) -> HookEnded:
     """Runs the command on this machine until it ends, its time is up, or the user stops it."""
-    mark = secrets.token_hex(16)
     with tempfile.TemporaryFile() as given:
         given.write(payload)
         given.seek(0)
         try:
-            process = subprocess.Popen(
-                list(argv),
-                stdin=given,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                cwd="/",
-                env={**environment, MARK: mark},
-                start_new_session=True,
-            )
+            process, mark = started_on_host(argv, given, environment)
         except (OSError, ValueError) as error:
             return HookEnded(code=None, stopped=f"it cannot be started: {error}")
     assert process.stdout is not None and process.stderr is not None
@@ -131,6 +122,23 @@ def run_on_host(
         code = process.wait()
     stdout, stderr = (bytes(one).decode("utf-8", "replace") for one in kept.values())
     return HookEnded(code=None if stopped else code, stdout=stdout, stderr=stderr, stopped=stopped)
+
+
+def started_on_host(
+    argv: Sequence[str], given: int | IO[bytes], environment: Mapping[str, str]
+) -> tuple[subprocess.Popen[bytes], str]:
+    """A program of the user's own settings on this machine, and the mark by which `end_tree` finds all it starts."""
+    mark = secrets.token_hex(16)
+    process = subprocess.Popen(
+        list(argv),
+        stdin=given,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd="/",
+        env={**environment, MARK: mark},
+        start_new_session=True,
+    )
+    return process, mark
 
 
 def _followed(pid: int, kept: Mapping[int, bytearray], deadline: float, cancel: CancelToken | None) -> str:
@@ -167,7 +175,7 @@ def host_words(argv: Sequence[str], *, workspace: str, home: str) -> tuple[str, 
     program = home.rstrip("/") + program[1:] if program.startswith("~/") else program
     inside = [word for word in words if _leads_into(_HOME.sub(lambda _: home, word), workspace)]
     if inside:
-        raise ConfigError(f"its word {inside[0]!r:.200} leads into the workspace", advice="leave it out")
+        raise ConfigError(f"its argument {inside[0]!r:.200} leads into the workspace", advice="leave it out")
     return (_checked_program(program, workspace), *words)
 
 

@@ -53,7 +53,7 @@ def _refuse_odd_text(path: str) -> None:
     except UnicodeEncodeError as error:
         raise PathRefused(f"the path {path!r} is not valid UTF-8", advice="rename the file first") from error
     if size > LONGEST_PATH:
-        raise PathRefused(f"the path {path[:60]!r}… has {size} bytes; {LONGEST_PATH} is the most", advice=_ADVICE)
+        raise PathRefused(f"the path {path[:60]!r}… has {size} bytes; the limit is {LONGEST_PATH}", advice=_ADVICE)
     for character in path:
         if unicodedata.category(character) == "Cc":
             raise PathRefused(f"the path {path!r} holds a control character", advice=_ADVICE)
@@ -134,7 +134,7 @@ def find_workspace(start: Path, config: Config, *, exact: bool, reads: bool = Fa
     if not anywhere:
         _check_apart(folder, config)
     if not reads and not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageError(f"the workspace {str(folder)!r} is not writable", advice="mend its permissions")
+        raise UsageError(f"the workspace {str(folder)!r} is not writable", advice="correct its permissions")
     return folder
 
 
@@ -346,7 +346,9 @@ def told(error: OSError, path: str) -> Exception:
         case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
             return DiskFull(f"no room for {path!r} ({why})", advice="free some space and try again")
         case errno.EACCES | errno.EPERM | errno.EROFS:
-            return PermissionDenied(f"{path!r} may not be touched ({why})", advice="mend its mode in the workspace")
+            return PermissionDenied(
+                f"{path!r} may not be touched ({why})", advice="change its permissions in the workspace"
+            )
         case errno.ENOTDIR | errno.EISDIR:
             return NotAFile(f"{path!r} is not where a file can be ({why})", advice="name a file in a folder")
         case errno.ENOENT:

@@ -11,7 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pawl.core.change import ChangeSet, Checkpoint, Entry, EntryKind, EntryState, NewEntry, RollbackPolicy
-from pawl.core.errors import Conflicted, PromotionFailed, StoreError, UnknownEntry, UsageError
+from pawl.core.errors import (
+    Conflicted,
+    GitFailed,
+    NotFound,
+    PathRefused,
+    PromotionFailed,
+    StoreError,
+    UnknownEntry,
+    UsageError,
+)
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted, redacted_body
 from pawl.core.typed import plain
@@ -20,7 +29,7 @@ from pawl.settings.files import Tree
 from pawl.settings.guardrails import Decision, Guardrails, Judge, preset
 from pawl.settings.trust import register_secrets
 from pawl.store.store import Store
-from pawl.workspace.git import obeyed
+from pawl.workspace.git import obeyed, opened
 from pawl.workspace.masks import Listings, Names
 
 if TYPE_CHECKING:
@@ -92,6 +101,15 @@ class Project:
     @property
     def workspace(self) -> str:
         return self.tree.root
+
+    def unread_commits(self) -> str:
+        """Why git cannot tell what is committed, for people; empty where it can, or where there is no repository."""
+        with suppress(NotFound, PathRefused, OSError), opened(self.tree) as repository:
+            try:
+                repository.refuse_borrowed()
+            except GitFailed as error:
+                return f"{error.message}, so commits and uncommitted work are not known: {error.advice}"
+        return ""
 
     @property
     def promoter(self) -> Promoter:

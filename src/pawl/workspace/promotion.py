@@ -188,7 +188,7 @@ class Promoter:
                 staging_names(self.locks, 0)  # the key is there before an entry depends on it
             plan = self._plan(changes)
             if not plan.steps:
-                raise NothingToDo("the workspace already stands as the change wants it")
+                raise NothingToDo("the workspace already has this change")
             judge = self.judging() if self.judging is not None and entry.kind not in REVERSALS else None
             with _reading():
                 refuse_changes(entry, plan.changes, self.tree, self.blobs, judge)
@@ -289,7 +289,7 @@ class Promoter:
         except (OSError, PawlError) as error:
             raise PromotionFailed(
                 f"writing failed ({cause}) and so did taking it back ({error})",
-                advice="run any pawl command once the disk is well again: it finishes or takes back entry "
+                advice="run any pawl command once the disk works again: it finishes or takes back entry "
                 f"{number} before anything else",
             ) from cause
         state = EntryState.CONFLICT if kept else EntryState.ROLLED_BACK
@@ -333,7 +333,7 @@ class Promoter:
         except (OSError, MissingBlob, PathRefused, StoreCorrupt) as error:
             raise PromotionFailed(
                 f"entry {entry.id} was interrupted and can be neither finished nor taken back ({_told(error)})",
-                advice="free space or mend the permissions, then run any pawl command: it tries again first",
+                advice="free space or correct the permissions, then run any pawl command: it tries again first",
             ) from error
         self.journal.finish(entry.id, state)
         return Recovery(entry=entry, state=state, kept=kept)
@@ -422,14 +422,14 @@ def _reading() -> Iterator[None]:
     except OSError as error:
         raise PromotionFailed(
             f"the workspace could not be read ({_told(error)}); nothing was written",
-            advice="mend the permissions of that file or folder, then try again",
+            advice="correct the permissions of that file or folder, then try again",
         ) from error
 
 
 def _remedy(error: OSError) -> str:
     if error.errno == errno.EXDEV:
         return "another file system is mounted there: make it a workspace of its own with -C"
-    return "free space or mend the permissions, then try again"
+    return "free space or correct the permissions, then try again"
 
 
 def _told(error: OSError | PawlError) -> str:

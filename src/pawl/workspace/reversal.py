@@ -156,7 +156,7 @@ class History:
             )
         if entry.reversed_by is not None and not wish.files:
             raise NothingToDo(
-                f"entry {entry.id} was already taken back by entry {entry.reversed_by}",
+                f"entry {entry.id} was already undone by entry {entry.reversed_by}",
                 advice=f"bring it back with 'pawl undo {entry.reversed_by}' or 'pawl redo'",
             )
         return self._reverse([entry], self._new(EntryKind.UNDO, f"undo {entry.id}: {entry.title}"), wish)
@@ -280,7 +280,7 @@ class History:
         who = f"entry {later[0]} changed" if later else "you changed"
         first = f"take back entry {later[0]} first, or " if later else ""
         return Conflicted(
-            f"{who} {names} since, where this would take something back; nothing was changed",
+            f"{who} {names} since, in lines that this would undo; nothing was changed",
             conflicts,
             advice=f"{first}{choice}",
         )
@@ -294,11 +294,11 @@ class History:
     def _nothing(self, entries: Sequence[Entry], conflicts: tuple[Conflict, ...]) -> NothingToDo:
         if conflicts:
             return NothingToDo(
-                "you changed everything that this would take back, and it was left as it is",
-                advice="--on-conflict overwrite takes it back all the same",
+                "you changed everything that this would undo; it was left as it is",
+                advice="--on-conflict overwrite undoes it anyway",
             )
         older = [entry.id for entry in self._to_undo() if entry.id < entries[-1].id]
         return NothingToDo(
-            "the files already stand as they did before",
+            "the files are already as they were before",
             advice=f"'pawl undo {older[0]}' takes back what was done before that" if older else "see 'pawl history'",
         )

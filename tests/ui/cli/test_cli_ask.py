@@ -229,6 +229,18 @@ def test_a_key_comes_from_the_users_env_file_and_not_from_the_workspace(asked: P
 
 
 @pytest.mark.spec("E9")
+def test_what_configures_nothing_without_trust_is_said_once_with_the_command_that_trusts(asked: Pawl, script: Script):
+    (asked.workspace / ".env").write_text(f"OPENAI_API_KEY={CANARY}\n")
+    (asked.workspace / ".pawl").mkdir()
+    (asked.workspace / ".pawl" / "intents.toml").write_text("")
+    told = "is not trusted: .pawl/intents.toml, the keys in .env; trust it with: pawl trust"
+    first, second = (asked("ask", "--model", script(), question) for question in ("how many retries?", "and why?"))
+    assert told in " ".join(first.err.split()) and "trust" not in second.err
+    refused = asked("ask", "--model", "openai/gpt-5", "hello")
+    assert (refused.code, "'pawl trust' lets the keys in .env be read" in " ".join(refused.err.split())) == (41, True)
+
+
+@pytest.mark.spec("E9")
 def test_a_trusted_workspace_may_bring_its_key(asked: Pawl, configured):
     with provider(streamed(*openai(Said(text=("Hi.",))))) as playing:
         configured(server(playing.port) + f'[trust]\nfolders = ["{asked.workspace}"]\n')

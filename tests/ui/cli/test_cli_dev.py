@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from ui.cli.console import PATIENCE, PAWL, Pawl
 from ui.cli.projects import Project
+from ui.cli.test_cli_docs import section
 
 from pawl.checks.dev_process import ServerRecord, ServerRegistry, ServerState
 
@@ -51,8 +52,6 @@ port = %d
 environment = { GREETING = "hello from {port}" }
 ready = ['serving on http://127.0.0.1:(?P<port>\\d+)']
 """
-PAGE = (Path(__file__).parents[3] / "docs" / "commands.md").read_text()
-SECTION = PAGE[PAGE.index("## pawl dev") : PAGE.index("## pawl ask")]
 
 
 def free_port() -> int:
@@ -127,7 +126,7 @@ def test_a_server_is_started_found_again_read_and_ended_with_its_whole_tree(serv
     pawl = served()
     told = pawl.json("dev", "start")
     assert (told["name"], told["state"]) == ("toy", "ready")
-    assert [key for key in told if f"`{key}`" not in SECTION] == []
+    assert [key for key in told if f"`{key}`" not in section("dev")] == []
     assert answered(told["port"]) == "hello"
     again = pawl.json("dev", "start")
     assert (again["pid"], again["port"]) == (told["pid"], told["port"])

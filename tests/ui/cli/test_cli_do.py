@@ -53,7 +53,7 @@ def test_a_request_waits_for_approval_and_is_promoted_by_another_process(project
         "path", "what", "mode", "added", "removed", "binary",
     }  # fmt: skip
     stale = pawl("approve", "--yes", "--digest", "0" * 64)
-    assert stale.code == 4 and "another change" in stale.out
+    assert stale.code == 4 and "a different change" in stale.out
     done = pawl("approve", shown["run"], "--yes")
     assert done.code == 0, done
     assert "promoted as entry 1; undo with: pawl undo 1" in done.out
@@ -291,7 +291,7 @@ def test_a_signal_ends_it_with_a_result_and_the_run_can_go_on(project: Project, 
         assert process.wait(60) == code
     result = json.loads(rest.splitlines()[-1])
     assert (result["type"], result["is_error"], result["exit_code"]) == ("result", True, code)
-    script('[[turn]]\nanswer = "Nothing to add."\n')
+    script('[[turn]]\ntimes = 2\nanswer = "Nothing to add."\n')
     assert pawl.json("do", "--resume", code=1)["run"] == result["session_id"]
 
 
@@ -336,6 +336,8 @@ def test_with_no_model_configured_plain_requests_work_and_the_rest_says_what_to_
     assert "changes code on a bench" in pawl("-p", "what can you do?").out.lower()
     said = pawl("do", "add a function before")
     assert said.code == 52 and "name one with --model" in said.out
+    resumed = pawl("do", "--resume")
+    assert resumed.code == 42, "no run is left behind"
 
 
 @pytest.mark.spec("B7")
@@ -467,3 +469,20 @@ def test_ctrl_c_at_a_question_ends_pawl_at_the_first_press_and_the_run_still_wai
             seen.type("\x03")
             assert seen.finish() == 130, seen.text
     assert pawl.json("approve", "--yes")["delivery"] == "DONE"
+
+
+@pytest.mark.spec("B7")
+def test_by_products_of_commands_are_no_part_of_the_change(project: Project, script: Script):
+    made = "mkdir -p .benchmarks build/lib docs; touch .coverage coverage.xml docs/a.txt; python -m pytest -q"
+    turn = f'[[turn]]\nanswer = {{ calls = [{{ name = "run_command", arguments = {{ command = "{made}" }} }}] }}\n'
+    pawl = project(FILES)
+    done = pawl.json("do", "fix the bug in after", "--approve", "never", "--model", script(turn + FIX))
+    assert [one["path"] for one in done["changes"]] == ["app.py", "docs", "docs/a.txt"]
+    only = '[[turn]]\nanswer = { calls = [{ name = "run_command", arguments = { command = "mkdir empty" } }] }\n'
+    done = pawl.json(
+        "do", "make a folder empty", "--approve", "never", "--accept-unverified", "--model", script(only + PLAIN)
+    )
+    assert (pawl.workspace / "empty").is_dir(), done
+
+
+PLAIN = '[[turn]]\nanswer = "It is there."\n'

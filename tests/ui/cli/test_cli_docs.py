@@ -30,27 +30,33 @@ from pawl.settings.trust import is_trusted
 from pawl.ui.cli.overview import COMMANDS as OPTIONS
 from pawl.ui.cli.parser import parser_for
 from pawl.workspace.hook_runner import hooks_for
+from pawl.workspace.mcp_settings import McpServer, McpSettings
 
 ROOT = Path(__file__).resolve().parents[3]
 README = (ROOT / "README.md").read_text()
-COMMANDS = (ROOT / "docs" / "commands.md").read_text()
-SETTINGS = (ROOT / "docs" / "settings.md").read_text()
-MODELS = (ROOT / "docs" / "models.md").read_text()
-POLICY = (ROOT / "docs" / "policy.md").read_text()
+DOCS = ROOT / "docs"
+# In the order in which their transcripts are played.
+PARTS = [DOCS / "commands" / f"{name}.md" for name in ("work", "checks", "configuration", "history", "machines")]
+COMMANDS = "\n".join(page.read_text() for page in (DOCS / "commands.md", *PARTS))
+SETTINGS = (DOCS / "settings.md").read_text()
+MODELS = (DOCS / "models.md").read_text()
+POLICY = (DOCS / "policy.md").read_text()
+FEATURES = (DOCS / "features.md").read_text()
 APP = "".join(path.read_text() for path in sorted((ROOT / "src" / "pawl").rglob("*.py")))
-PLAYED = ("docs/commands.md", "docs/tutorial.md", "docs/models.md", "docs/policy.md")
+TUTORIAL = (DOCS / "tutorial.md").read_text()
+PLAYED = {"commands": COMMANDS, "tutorial": TUTORIAL, "models": MODELS, "policy": POLICY}
 
 
 def section(name: str) -> str:
-    """The part of the commands page about one command."""
+    """The part of the pages of commands about one of them."""
     found = re.search(rf"^## pawl {name}$.*?(?=^## |\Z)", COMMANDS, re.MULTILINE | re.DOTALL)
-    assert found, f"docs/commands.md has no section about pawl {name}"
+    assert found, f"no page of docs/commands has a section about pawl {name}"
     return found[0]
 
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_every_command_and_option_is_documented(name: str):
-    assert f"[`pawl {name}`](#pawl-{name})" in COMMANDS
+    assert re.search(rf"\[`pawl {name}`\]\(commands/\w+\.md#pawl-{name}\)", COMMANDS)
     text = section(name)
     for action in parser_for(name)._actions:
         words = [word for word in action.option_strings if word not in ("-h", "--help", "-C", "--json")]
@@ -88,6 +94,8 @@ TABLES = {
     "[permissions]": PermissionSettings,
     "[extensions]": ExtensionSettings,
     "[retries]": RetryLimits,
+    "[mcp]": McpSettings,
+    "[mcp.servers.NAME]": McpServer,
 }
 
 
@@ -194,6 +202,8 @@ ASKED = {
     "policy": "policy --stage act",
     "prompts": "prompts list",
     "skills": "skills list",
+    "agents": "agents list",
+    "mcp": "mcp list",
     "permissions": "permissions",
     "trust": "trust",
     "memory": "memory list",
@@ -213,11 +223,21 @@ ASKED = {
 
 
 def test_every_key_of_every_json_object_is_documented(pawl: Pawl):
-    elsewhere = ("session", "setup", "fix", "verify", "dev", "loop", "audit", "approve")  # asked in tests of their own
+    elsewhere = (
+        "session",
+        "setup",
+        "acp",
+        "fix",
+        "verify",
+        "dev",
+        "loop",
+        "audit",
+        "approve",
+    )  # asked in tests of their own
     assert list(ASKED) == [name for name in OPTIONS if name not in elsewhere]
     pawl("checkpoint", "start")
     (pawl.workspace / "script.toml").write_text('[[turn]]\nanswer = "See README.md:1."\n')
-    shared = COMMANDS[: COMMANDS.index("## pawl run")]
+    shared = COMMANDS[: COMMANDS.index("## pawl ")]
     for name, said in zip(ASKED, pawl.many([["--json", *words.split()] for words in ASKED.values()]), strict=True):
         assert said.code == 0, said
         text = shared + section("undo" if name in ("redo", "restore") else name) + section("history")
@@ -248,7 +268,7 @@ def test_the_transcripts_of_a_page_are_what_comes_out(page: str, tmp_path: Path,
         monkeypatch.setenv(name, value)
     for name in foreign_keys():
         monkeypatch.delenv(name, raising=False)
-    transcript = blocks((ROOT / page).read_text())
+    transcript = blocks(PLAYED[page])
     assert transcript
     for block in transcript:
         assert played(block, shop) == block
@@ -259,7 +279,7 @@ def test_the_workflow_for_github_is_one_and_its_words_are_those_of_the_command()
     import yaml
 
     (text,) = re.findall(r"(?<=^```yaml\n).*?(?=^```$)", COMMANDS, re.MULTILINE | re.DOTALL)
-    steps = yaml.safe_load(text)["jobs"]["mend"]["steps"]
+    steps = yaml.safe_load(text)["jobs"]["fix"]["steps"]
     (words,) = (step["run"] for step in steps if "pawl -p" in step.get("run", ""))
     known = {word for action in parser_for("do")._actions for word in action.option_strings}
     assert set(re.findall(r"(?<= )--?[a-z][a-z-]*", words)) <= known
@@ -271,7 +291,7 @@ def anchors(page: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -290,8 +310,17 @@ def test_the_readme_fits_its_purpose():
     assert len(README.splitlines()) < 125
 
 
-def test_the_tests_that_hold_the_promises_of_security_are_there():
-    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", (ROOT / "docs" / "security.md").read_text())
-    lost = [f"{path}::{name}" for path, name in named if f"def {name}" not in (ROOT / path).read_text()]
+@pytest.mark.parametrize("page", ["security", "features"])
+def test_the_tests_that_a_page_names_are_there(page: str):
+    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", (DOCS / f"{page}.md").read_text())
+    lost = [
+        f"{path}::{name}" for path, name in named if not re.search(rf"^ *def {name}\b", (ROOT / path).read_text(), re.M)
+    ]
     assert len(named) > 30
     assert lost == []
+
+
+def test_a_feature_without_a_test_or_a_page_is_said_to_be_missing():
+    rows = re.findall(r"^\| (?!asked for|---)(.+) \| (.+) \| (.*)\|$", FEATURES, re.MULTILINE)
+    assert len(rows) >= 45
+    assert [asked for asked, done, shown in rows if not shown.strip() and "**N" not in done] == []

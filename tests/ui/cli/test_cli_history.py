@@ -58,7 +58,7 @@ def test_a_run_is_taken_back_by_its_name(pawl: Pawl):
     ("choice", "says", "leaves"),
     [
         ("keep", "left as it is", "one\nMINE\n"),
-        ("overwrite", "your version is kept in this entry", "one\n"),
+        ("overwrite", "that version is kept in this entry", "one\n"),
     ],
 )
 def test_a_conflict_stops_an_undo_until_the_user_chooses(pawl: Pawl, choice: str, says: str, leaves: str):
@@ -70,7 +70,7 @@ def test_a_conflict_stops_an_undo_until_the_user_chooses(pawl: Pawl, choice: str
     assert stopped.err.splitlines()[0].startswith("pawl: you changed 'f' since")
     assert "--on-conflict keep | overwrite" in stopped.err
     assert json.loads(answer.out)["conflicts"] == ["f"]
-    assert "  ! f  you changed the same place since; without --dry-run this stops here" in dry.lines
+    assert "  ! f  you changed 'f' since, in the same place; without --dry-run this stops here" in dry.lines
     assert (pawl.workspace / "other").exists()
     said = pawl("undo", "--on-conflict", choice)
     assert said.code == 0
@@ -79,12 +79,20 @@ def test_a_conflict_stops_an_undo_until_the_user_chooses(pawl: Pawl, choice: str
     assert not (pawl.workspace / "other").exists()
 
 
+def test_a_conflict_with_a_later_entry_names_that_entry(pawl: Pawl):
+    pawl.applied("echo one > f")
+    pawl.applied("echo two > f")
+    assert "  ! f  entry 2 changed 'f' since, in the same place; without --dry-run this stops here" in (
+        pawl("undo", "1", "--dry-run").lines
+    )
+
+
 def test_keeping_everything_that_conflicts_takes_nothing_back_and_says_so(pawl: Pawl):
     pawl.applied("echo two > README.md")
     (pawl.workspace / "README.md").write_text("mine\n")
     said = pawl("undo", "--on-conflict", "keep")
     assert (said.code, said.out) == (1, "")
-    assert "you changed everything that this would take back" in said.err
+    assert "you changed everything that this would undo" in said.err
 
 
 @pytest.mark.spec("A3", "B9")

@@ -242,7 +242,7 @@ def test_a_word_that_leads_into_the_workspace_is_never_started_on_the_host(perso
     said = person.do(WRITE, say("Written."))
     assert not person.mark.exists()
     for name, several in words.items():
-        assert f"its word {several[-1]!r:.200} leads into the workspace" in said.err, (name, said.err)
+        assert f"its argument {several[-1]!r:.200} leads into the workspace" in said.err, (name, said.err)
 
 
 @pytest.mark.spec("F4")

@@ -72,6 +72,40 @@ def test_a_run_ends_when_its_time_is_up(project: Project, tmp_path: Path, phase:
 
 
 @pytest.mark.whole
+@pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit", "PreToolUse", "Stop"])
+@pytest.mark.spec("A11", "G3")
+def test_a_run_does_not_wait_for_a_hook_longer_than_it_may(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, event: str
+):
+    pawl = project({**SETTINGS, **GREETS, "test_greet.py": f"{GREETED}assert greet()\n"})
+    settings = f'[[hooks.{event}]]\nhooks = [{{ type = "command", command = "sleep 900" }}]\n'
+    (tmp_path / "settings.toml").write_text(settings)
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "settings.toml"))
+    script = tmp_path / "model.jsonl"
+    script.write_text("".join(json.dumps(one) + "\n" for one in (turn("", PATCH), turn("done"), turn("{}"))))
+    said = pawl(*CLEAN, "--model", f"scripted:{script}")
+    assert said.code == 53, said
+    assert "the time is up: 2 s" in said.out
+    assert (pawl.workspace / "greet.py").read_text() == GREETS["greet.py"]
+
+
+@pytest.mark.whole
+@pytest.mark.spec("A11", "G1")
+def test_tests_that_are_stopped_by_their_own_limit_leave_a_change_unverified(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    pawl = project({**SETTINGS, **GREETS, "test_greet.py": f"{GREETED}time.sleep(0 if greet() == 'hi' else 900)\n"})
+    (tmp_path / "settings.toml").write_text("[verify]\nseconds = 3\n")
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "settings.toml"))
+    script = tmp_path / "model.jsonl"
+    script.write_text("".join(json.dumps(one) + "\n" for one in (turn("", PATCH), *[turn("done")] * 6)))
+    said = pawl("do", "--approve", "never", "clean up greet.py", "--model", f"scripted:{script}")
+    assert "verdict   failed" not in said.out, said
+    assert said.code in (6, 53), said
+    assert (pawl.workspace / "greet.py").read_text() == GREETS["greet.py"]
+
+
+@pytest.mark.whole
 def test_the_word_on_an_earlier_attempt_is_not_said_of_the_last(project: Project, tmp_path: Path):
     slow = f"{GREETED}assert greet() != 'bad'\n    time.sleep(900 if greet() == 'hello' else 0)\n"
     pawl = project({**SETTINGS, **GREETS, "test_greet.py": slow})

@@ -24,7 +24,7 @@ def test_a_loop_promotes_what_the_checks_accept_and_the_audit_tells_what_it_cost
     said = pawl.json("loop", "--no-reflex", "--simple", "--model", script(FIX), "mend", "after")
     assert (said["exit_code"], said["delivery"], said["loop"]["attempts"][0]["ended"]) == (0, "DONE", "verified")
     assert (pawl.workspace / "app.py").read_text() == RIGHT
-    named = section("loop") + section("do") + section("history") + COMMANDS[: COMMANDS.index("## pawl run")]
+    named = section("loop") + section("do") + section("history") + COMMANDS[: COMMANDS.index("## pawl ")]
     assert {key for key in keys(said) if f"`{key}`" not in named and f'"{key}"' not in named} == set()
     audit = pawl.json("audit")
     assert (audit["why"], audit["run"], audit["attempts"][0]["failing"]) == ("verified", said["run"], 0)
@@ -47,6 +47,12 @@ def test_the_tier_file_wins_over_flags_with_a_warning_and_its_mistakes_are_told_
     assert f"! --full is overruled by the tier file {str(file)!r}" in said.err
     assert "── tier 1 of 1: only (simple; * scripted:" in said.err
     assert "tier      only: 1 attempt, " in said.out
+    (pawl.workspace / "app.py").write_text(FILES["app.py"])
+    file.write_text(f"tiers:\n  - name: one\n    mode: simple\n    models: {{artisan: {script(FIX)!r}}}\n")
+    assert pawl("loop", "--tiers", str(file)).code == 0, "no other role needs a model"
+    file.write_text("tiers:\n  - mode: simple\n    model: openai/gpt-4o\n")
+    (pawl.workspace / "app.py").write_text(FILES["app.py"])
+    assert "! there is no key for 'openai': set OPENAI_API_KEY" in pawl("loop", "--tiers", str(file)).err
     file.write_text("tiers:\n  - mode: simpel\n    model: nowhere\n")
     wrong = pawl("loop", "--tiers", str(file))
     assert wrong.code == 52
@@ -60,7 +66,7 @@ def test_the_tier_file_wins_over_flags_with_a_warning_and_its_mistakes_are_told_
         (["--simple", "-1"], 42, "--simple -1 is not between"),
         (["--max-tokens", "0"], 42, "--max-tokens 0 is not between"),
         (["--max-minutes", "0"], 42, "--max-minutes 0 is not above 0 and at most 10080"),
-        (["--max-cost", "much"], 42, "is no amount"),
+        (["--max-cost", "much"], 42, "is not an amount"),
         (["nofile.py"], 42, "there is no file 'nofile.py'"),
         ([".", "mend it"], 42, "'.'"),
         (["--resume"], 42, "no interrupted loop"),

@@ -19,6 +19,8 @@ threads = 0.5
 default = "opnai/gpt-5"
 [verify]
 skipp = []
+seconds = -1
+budget = "x"
 [permissions]
 deny = ["Bsh(rm *)", "Edit(../x)"]
 [[hooks.Stopp]]
@@ -33,7 +35,9 @@ IN_TABLES = (
     "sampling.temperature must not be above 2",
     "local.threads must be a whole number",
     "no provider 'opnai'",
-    "skipp",
+    "skipp is not a field; did you mean 'skip'?",
+    "seconds must be above 0, not -1.0",
+    "budget must be a number, not 'x'",
     "no tool 'Bsh'",
     "its path leads upwards",
     "no event 'Stopp'; did you mean 'Stop'?",

@@ -36,7 +36,7 @@ HIDING = {
 def turns(*calls: dict[str, object]) -> str:
     """A model that makes these calls one after the other, and then has done."""
     lines = [{"answer": {"text": "", "calls": [{"name": "run_command", "arguments": one}]}} for one in calls]
-    return "".join(json.dumps(line) + "\n" for line in (*lines, {"answer": {"text": "done"}}))
+    return "".join(json.dumps(line) + "\n" for line in (*lines, {"times": 2, "answer": {"text": "done"}}))
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ def test_rescue_commands_warn_of_wrong_settings_and_go_on_with_the_defaults(pawl
     assert pawl("run", "--", "true").code == 52
     *looked, undone, redone, doctor = pawl.many([*LOOKING, ["undo"], ["redo"], ["doctor"]])
     for said in (*looked, undone, redone):
-        assert said.code == 0 and "the defaults stand in for it" in said.err, said
+        assert said.code == 0 and "the defaults are used instead" in said.err, said
     assert "nothing old is dropped" in looked[-1].err
     assert f"take it back with: pawl undo {entry + 2}" in redone.out
     assert doctor.code == 1 and doctor.out.count(f"  ! {str(settings)!r}") <= 1

@@ -11,7 +11,7 @@ from ui.cli.console import Pawl
 
 from pawl.core.run import Mode, RoleName, Stage
 
-READS = "file_read file_search list_files outline read_skill"
+READS = "file_read file_search list_files outline read_skill web_fetch web_search"
 
 Settings = Callable[[str], None]
 
@@ -116,7 +116,7 @@ def test_a_wrong_request_says_what_would_be_right(pawl: Pawl, words: list[str], 
 
 @pytest.mark.spec("C2")
 def test_the_prompts_that_come_with_pawl_are_sound(pawl: Pawl):
-    assert pawl("prompts", "check").out == "every prompt is sound\n"
+    assert pawl("prompts", "check").out == "every prompt is valid\n"
     assert pawl.json("prompts", "check") == {"faults": []}
 
 

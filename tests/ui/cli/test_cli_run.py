@@ -195,7 +195,7 @@ def test_the_words_after_the_dashes_belong_to_the_command(pawl: Pawl):
 def test_output_that_is_longer_than_is_kept_is_shown_whole(pawl: Pawl):
     said = pawl("run", "--", "head", "-c", "3000000", "/dev/zero")
     assert len(said.out) == 3_000_000
-    assert "note: of its 3,000,000 bytes of stdout 1,951,424 were not kept\n" in said.err
+    assert "note: 1,951,424 of 3,000,000 bytes of stdout were not kept\n" in said.err
 
 
 def test_a_change_that_is_too_large_to_be_promoted_is_no_success(pawl: Pawl):

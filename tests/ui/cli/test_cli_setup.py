@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from pawl.settings.config import load
 from pawl.settings.settings_writer import save_default_model, save_key
 from pawl.ui.cli.parser import is_request
 
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 BEFORE = "# mine\nrun_seconds = 5\n\n[models]  # chosen\nslots = {}\n\n[budget]\nturns = 3\n"
 EVENTS = b'data: {"choices": [{"delta": {"content": "ready"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
 
@@ -47,6 +49,9 @@ def test_a_server_on_this_machine_is_found_tried_and_saved(pawl: Pawl, home: Pat
             terminal.type("1\r")
             terminal.expect("ollama/qwen3:8b answered in")
             assert terminal.finish() == 0
+            shown = re.sub(r"\d\.\d s", "0.8 s", terminal.text).replace(str(playing.port), "11434")
+    block = f"```text\n$ pawl setup\n{shown.replace(str(home), '/home/kim')}```\n"
+    assert all(block in (DOCS / page).read_text() for page in ("tutorial.md", "commands/configuration.md")), block
     file = home / ".config/pawl/config.toml"
     assert file.read_text() == '[models]\ndefault = "ollama/qwen3:8b"\n'
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -72,9 +77,39 @@ def test_the_default_is_written_into_the_file_and_the_rest_of_it_stays(home: Pat
     save_default_model(load(), "ollama/qwen3:8b")
     assert file.read_text() == BEFORE.replace("slots", 'default = "ollama/qwen3:8b"\nslots')
     save_key(load(), "OPENAI_API_KEY", "one")
-    path = save_key(load(), "OPENAI_API_KEY", "two")
+    path = file.parent / ".env"
+    assert save_key(load(), "OPENAI_API_KEY", "two") == f"{str(path)!r}, which only you can read"
     assert path.read_text() == "OPENAI_API_KEY='two'\n"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+SECRET_TOOL = """#!/bin/sh
+[ "$1" = store ] && { cat > "$HOME/ring.$6"; exit; }
+cat "$HOME/ring.$5" 2>/dev/null
+"""
+
+
+@pytest.mark.spec("G4")
+def test_a_key_goes_to_the_keyring_of_the_system_and_comes_from_there(
+    pawl: Pawl, home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    program = tmp_path / "bin/secret-tool"
+    program.parent.mkdir()
+    program.write_text(SECRET_TOOL)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{load().search_path}")
+    said = save_key(load(), "OPENAI_API_KEY", "sk-of-the-keyring-0123456789")
+    assert said == "the keyring of this system"
+    file = home / ".config/pawl/.env"
+    assert file.read_text() == "OPENAI_API_KEY='keyring:'\n" and (home / "ring.OPENAI_API_KEY").exists()
+    with provider(models("m"), [whole(EVENTS, content_type="text/event-stream")]) as playing:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{playing.port}/v1")
+        said = pawl("setup", "--model", "openai/m")
+    assert playing.requests[-1].headers["authorization"] == "Bearer sk-of-the-keyring-0123456789", said
+    program.write_text("#!/bin/sh\nexit 1\n")
+    refused = pawl("ask", "--model", "openai/m", "hello")
+    assert refused.code == 41 and "there is no key for 'openai'" in refused.err
+    assert save_key(load(), "OPENAI_API_KEY", "two").endswith("which only you can read")
 
 
 @pytest.mark.parametrize(

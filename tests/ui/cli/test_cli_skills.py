@@ -133,4 +133,4 @@ def test_a_wrong_call_says_what_to_type(project: Project):
 
 def test_the_skills_that_come_with_pawl_are_sound(project: Project):
     pawl = project(SETTINGS)
-    assert pawl("skills", "check").out == "every skill is sound\n"
+    assert pawl("skills", "check").out == "every skill is valid\n"

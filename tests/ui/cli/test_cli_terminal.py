@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 from ui.cli.console import Pawl
@@ -120,7 +121,7 @@ def test_what_the_user_changes_while_being_asked_stands_and_the_other_version_is
         terminal.type("y\n")
         assert terminal.finish() == 1
     assert readme.read_text() == "mine\n"
-    assert "  ! README.md  you changed it meanwhile; yours stands\n" in terminal.text
+    assert "  ! README.md  you changed it meanwhile; your version is kept\n" in terminal.text
     assert "+theirs" in pawl("diff", "1").out
 
 
@@ -215,3 +216,15 @@ def test_asking_changes_nothing_before_the_answer(pawl: Pawl):
     with pawl.terminal("run", "--", "sh", "-c", "rm -r src; echo x > x") as terminal:
         terminal.expect(ASKED)
         assert snapshot(pawl.workspace) == before
+
+
+@pytest.mark.parametrize(("theme", "colour"), [("dark", "\x1b[2m"), ("light", "\x1b[90m"), ("contrast", "")])
+def test_the_theme_chooses_among_the_colours_of_the_terminal(
+    pawl: Pawl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, theme: str, colour: str
+):
+    (tmp_path / "themed.toml").write_text(f'[session]\ntheme = "{theme}"\n')
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "themed.toml"))
+    with pawl.terminal("models", "--offline") as terminal:
+        terminal.finish()
+        lines = [line for line in terminal.raw.split("\n") if "name one with" in line]
+    assert lines and (lines[0].startswith(colour) if theme != "contrast" else "\x1b[2m" not in lines[0]), lines

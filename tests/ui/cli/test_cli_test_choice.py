@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def pawl(tmp_path: Path, active_environment: None, monkeypatch: pytest.MonkeyPat
     return Pawl(workspace)
 
 
-def do(pawl: Pawl, text: str, *words: str) -> Said:
+def do(pawl: Pawl, text: str, *words: str, request: str = "add before to app.py") -> Said:
     script = pawl.workspace.parent / "script.jsonl"
     calls = [{"name": "file_read", "arguments": {"path": "app.py"}}]
     calls.append({"name": "file_write", "arguments": {"path": "app.py", "content": text}})
@@ -50,7 +51,7 @@ def do(pawl: Pawl, text: str, *words: str) -> Said:
     turns = [*({"answer": {"text": "", "calls": [call]}} for call in calls), {"answer": {"text": "Done."}}]
     turns += [{"answer": {"text": delivered}}] * 7
     script.write_text("".join(json.dumps(turn) + "\n" for turn in turns))
-    return pawl("do", "add", "before", "to", "app.py", "--model", f"scripted:{script}", "--approve", "never", *words)
+    return pawl("do", request, "--model", f"scripted:{script}", "--approve", "never", *words)
 
 
 def test_the_tests_that_a_change_reaches_are_run_and_counted(pawl):
@@ -58,6 +59,38 @@ def test_the_tests_that_a_change_reaches_are_run_and_counted(pawl):
     assert said.code == 0, said
     assert f"2 of {OTHERS + 2} tests, all that import `app`; whole suite not run" in said.out
     assert "pawl verify --full" in said.out
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pyproject.toml", '[tool.pytest.ini_options]\ntestpaths = ["tests"]\n'),
+        ("setup.cfg", "[tool:pytest]\naddopts = -q\ntestpaths =\n    tests\n"),
+        (".gitlab-ci.yml", "test:\n  script:\n    - pytest tests\n"),
+    ],
+)
+def test_tests_where_the_project_s_own_command_does_not_look_are_only_run_for_a_change_of_them(pawl, name, text):
+    example = pawl.workspace / "examples/tests/test_example.py"
+    example.parent.mkdir(parents=True)
+    example.write_text("import never_installed\nfrom app import after\n\n\ndef test_example():\n    assert after(1)\n")
+    (pawl.workspace / name).write_text(text)
+    (pawl.workspace / "tests/broken_app.py").write_text(
+        "from app import after\n\nraise ImportError\n\ntest_app = after(1)\n"
+    )
+    commit(pawl)
+    (pawl.workspace / "app.py").write_text(APP + "\n\nLIMIT = 3\n")
+    said = pawl("verify", "--only", "tests")
+    assert (said.code, f"2 of {OTHERS + 2} tests, " in said.out) == (0, True), said
+    shutil.rmtree(pawl.workspace.parent / "state/suites")  # What was timed fits the budget.
+    example.write_text("def test_example():\n    assert True\n")
+    assert f"3 of {OTHERS + 2} tests, " in pawl("verify", "--only", "tests").out
+
+
+def test_tests_that_the_request_names_are_among_them(pawl):
+    (pawl.workspace.parent / "settings.toml").write_text("[verify]\nbudget = 0.001\n")
+    request = "add before to app.py; test_7, test_8 and tests.test_other9.test_9 must pass"
+    said = do(pawl, APP + "\n\ndef before(number):\n    return number - 1\n", request=request)
+    assert f"3 of {OTHERS + 2} tests, " in said.out, said
 
 
 def test_a_change_that_they_refute_is_refused(pawl):
@@ -69,7 +102,8 @@ def test_a_change_that_they_refute_is_refused(pawl):
 def test_verify_runs_what_uncommitted_work_reaches_and_everything_in_full(pawl):
     commit(pawl)
     (pawl.workspace / "app.py").write_text(APP + "\n\nLIMIT = 3\n")
-    assert f"2 of {OTHERS + 2} tests, all that import `app`" in pawl("verify").out
+    (pawl.workspace / "CHANGES.rst").write_text("There is a limit.\n")
+    assert f"2 of {OTHERS + 2} tests, all that import `app`;" in pawl("verify").out
     full = pawl("verify", "--full")
     assert f"{OTHERS + 2} passed" in full.out
     assert "whole suite not run" not in full.out
@@ -91,7 +125,9 @@ def test_of_a_large_clean_workspace_no_file_is_looked_at_for_what_would_be_old(s
         (small.workspace / f"part{number}.py").write_text("nowhere\n")
     commit(small)
     said = small("verify")
-    assert (said.code, said.out.count("nothing is uncommitted, and what committed files have is old")) == (0, 3), said
+    assert (said.code, said.out.count("nothing is uncommitted, and findings in committed files are old")) == (0, 3), (
+        said
+    )
     (small.workspace / "app.py").write_text(APP + "\n\nnowhere\n")
     said = small("verify")
     assert (said.code, "part1.py" in said.out) == (1, False), said
@@ -135,6 +171,29 @@ def test_findings_in_committed_files_are_old_and_those_in_what_depends_on_new_wo
     assert "2 passed" in said.out
     (work / "lib.py").write_text("def two():\n    return 2\n")
     assert small("verify").code == 1
+
+
+def test_pytest_s_own_repository_is_tested_as_it_stands_and_cannot_vouch_for_itself(small, project_environment):
+    (packages,) = project_environment.glob("lib/python3*/site-packages")
+    for name in ("pytest", "_pytest"):
+        shutil.copytree(packages / name, small.workspace / "src" / name)
+    with (small.workspace / "src/pytest/__init__.py").open("a") as file:
+        file.write("OWN = True\n")
+    (small.workspace / "pyproject.toml").write_text('[project]\nname = "pytest"\nversion = "9"\n')
+    (small.workspace / "tests/test_own.py").write_text("import pytest\n\n\ndef test_own():\n    assert pytest.OWN\n")
+    said = small("verify", "--only", "tests")
+    assert said.code == 6, said
+    assert "3 passed; the project is pytest, and a runner cannot vouch for itself" in said.out
+
+
+def test_a_repository_that_borrows_its_objects_is_said_to_be_unread(small, tmp_path):
+    commit(small)
+    git(tmp_path, "clone", "-q", "--shared", str(small.workspace), str(tmp_path / "shared"))
+    shared = Pawl(tmp_path / "shared")
+    said = "borrows objects from another (objects/info/alternates), so commits and uncommitted work are not known"
+    assert said in shared("verify", "--only", "syntax").err
+    assert said in shared("doctor").out
+    assert said not in small("doctor").out
 
 
 def test_lint_holds_no_test_back_and_kinds_can_be_chosen(small):

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 from ui.cli.projects import RIGHT, UNITTEST, WRONG, Project
+from ui.cli.test_cli_docs import section
 from world import snapshot
 
 pytestmark = [pytest.mark.spec("A8"), pytest.mark.timeout(120)]
 
 GREEN = {"app.py": RIGHT, "test_app.py": UNITTEST, "notes.md": "x\n"}
 MORE = "import unittest\n\n\nclass More(unittest.TestCase):\n    def test_more(self):\n        self.assertTrue(True)\n"
-PAGE = (Path(__file__).parents[3] / "docs" / "commands.md").read_text()
-SECTION = PAGE[PAGE.index("## pawl verify") : PAGE.index("## pawl ask")]
 
 
 def standings(told):
@@ -34,7 +33,7 @@ def test_programs_are_told_everything_the_page_names(project: Project):
     pawl = project({**GREEN, "app.py": WRONG})
     told = pawl.json("verify", code=1)
     keys = {*told, *told["steps"][0], *next(step for step in told["steps"] if step["findings"])["findings"][0]}
-    assert [key for key in sorted(keys) if f"`{key}`" not in SECTION] == []
+    assert [key for key in sorted(keys) if f"`{key}`" not in section("verify")] == []
     assert told["accepted"] is False
     assert standings(told)["tests"] == "fail"
 
@@ -66,6 +65,7 @@ def test_a_baseline_sets_old_findings_apart(project: Project):
     told = pawl.json("verify")
     assert (told["accepted"], told["baseline"]) == (True, True), told["unproved"]
     assert {step["step"]: step["old"] for step in told["steps"]}["tests"] == 1
+    assert "\n= tests " in pawl("verify").out, "no tick beside what fails as before"
     (pawl.workspace / "other.py").write_text("import nowhere_at_all\n")
     assert standings(pawl.json("verify", code=1))["types"] == "fail"
     assert pawl("verify", "--no-baseline", "--all").code == 1
@@ -89,7 +89,7 @@ def test_the_settings_add_and_leave_out_steps(project: Project, tmp_path: Path, 
     settings.write_text("[verify]\nskipp = []\n")
     said = pawl("verify")
     assert said.code == 52
-    assert "'skipp' is not a setting" in said.err
+    assert "skipp is not a field; did you mean 'skip'?" in said.err
 
 
 @pytest.mark.parametrize("words", [["--test", "'"], ["--test", ""], ["--set-baseline", "--no-baseline"]])

@@ -61,7 +61,7 @@ def test_a_history_of_every_kind_is_sound_at_each_step(site: DevSite):
     (site.workspace / "new.txt").write_text("the user's own\n")
     (site.workspace / "deep/er/x").unlink()
     is_sound(site)
-    assert "every stored content is sound" in site.pawl("doctor", "--verify")[1]
+    assert "every stored content is intact" in site.pawl("doctor", "--verify")[1]
 
 
 def test_leftovers_of_another_user_are_no_problem_and_stay(site: DevSite):
@@ -99,7 +99,7 @@ def test_without_bubblewrap_the_state_is_as_sound(site: DevSite):
     if subprocess.run(site.user.words([*without, "true"]), capture_output=True, check=False).returncode != 0:
         pytest.skip("nothing can be mounted here")
     code, out, err = site.pawl("doctor", "--verify", before=without)
-    assert (code, err) == (0, "") and "every stored content is sound" in out
+    assert (code, err) == (0, "") and "every stored content is intact" in out
 
 
 def test_the_work_of_a_run_that_waits_is_counted(project: Project, script: Script, state_directory: Path):

@@ -18,7 +18,7 @@ from pawl.settings.config import load
 from pawl.workspace.project import Project
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "extending.md").read_text()
-BLOCK = re.compile(r"^```\w+\n(?:# |<!-- )(?P<file>[\w./]+)(?: -->)?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```\w+\n(?:# |<!-- )(?P<file>[\w./-]+)(?: -->)?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 TOML_FILES = {"intents.toml", "roles/artisan.toml", "frameworks/shell.toml"}
 
 pytestmark = pytest.mark.spec("B14")
@@ -110,9 +110,15 @@ def refused(said: Said, *words: str) -> None:
 
 def test_every_example_of_the_page_is_read_by_a_test():
     files = {one["file"] for one in BLOCK.finditer(PAGE)}
-    texts = {"prompts/stages/answer.md", "skills/notes/SKILL.md"}
+    texts = {"prompts/stages/answer.md", "skills/notes/SKILL.md", "agents/reviewer-of-sql.md"}
     assert files == {*TOML_FILES, *texts, "config.toml", "pyproject.toml", "my_pawl.py"}
     assert PAGE.count("\n```") == 2 * len(list(BLOCK.finditer(PAGE)))
+
+
+def test_a_sub_agent_of_the_users_own_is_sound_and_listed(installed: Installed):
+    installed.file("agents/reviewer-of-sql.md")
+    assert installed.pawl("agents", "check").code == 0
+    assert "reviewer-of-sql" in installed.pawl("agents").out
 
 
 def test_a_phrase_of_the_users_own_runs_its_command_without_a_model(installed: Installed):
@@ -190,7 +196,9 @@ def test_a_check_of_the_users_own_is_part_of_the_ladder(installed: Installed):
 
 def test_what_a_hook_says_is_told_to_the_model(installed: Installed):
     installed.config_of_page("hooks")
-    installed.streamed("change src/greeter.py so that it is better", installed.says({"text": "Done."}), code=1)
+    installed.streamed(
+        "change src/greeter.py so that it is better", installed.says({"text": "Done."}, {"text": "Done."}), code=1
+    )
     with Project.open(load(), installed.pawl.workspace) as shop:
         (ended,) = shop.store.runs.evaluations(shop.workspace)
         told = shop.store.runs.value(str(ended["run"]), "told")

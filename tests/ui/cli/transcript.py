@@ -1,6 +1,6 @@
 """Documentation that is executed: plays the console blocks of a page and compares, or writes what came.
 
-python tests/ui/cli/transcript.py docs/commands.md      writes the answers into the page
+python tests/ui/cli/transcript.py PAGE ...      plays the pages one after the other, writes the answers into them
 """
 
 from __future__ import annotations
@@ -126,12 +126,12 @@ def keys() -> set[str]:
 
 
 def main() -> None:
-    for name in sys.argv[1:]:
-        with tempfile.TemporaryDirectory() as room:
-            shop = stage(Path(room))
-            os.environ.update(surroundings(Path(room)))  # noqa: TID251
-            for key in keys():
-                os.environ.pop(key, None)  # noqa: TID251
+    with tempfile.TemporaryDirectory() as room:
+        shop = stage(Path(room))
+        os.environ.update(surroundings(Path(room)))  # noqa: TID251
+        for key in keys():
+            os.environ.pop(key, None)  # noqa: TID251
+        for name in sys.argv[1:]:
             Path(name).write_text(rewritten(Path(name).read_text(), shop))
 
 

@@ -44,15 +44,15 @@ def test_a_plan_is_handed_over_committed_and_a_later_request_rewound(place: Plac
         seen.expect("commit this? [y yes, n no, e edit the message]")
         seen.type("y\r")
         seen.expect("committed as")
-        assert git(place, "log", "-1", "--format=%s") == "Carry out the plan."
+        assert git(place, "log", "-1", "--format=%s") == "Carry out the plan: add a file one.txt"
         seen.type("add a second file two.txt\r")
         seen.expect("promoted as entry 2")
         seen.expect_status("/help")
         seen.type("/rewind\r")
-        seen.expect("back to before which? [number, Enter: none]")
+        seen.expect("go back to before which request? [number, Enter: none]")
         assert "add a file one.txt" in seen.text and "Plan only" not in seen.text
         seen.type("3\r")
-        seen.expect("rewound to before 'add a second file two.txt'; entries 2 are undone")
+        seen.expect("rewound to before 'add a second file two.txt'; entry 2 is undone")
         seen.type("\x04")
         assert seen.finish() == 0
     assert (place.workspace / "one.txt").exists() and not (place.workspace / "two.txt").exists()

@@ -46,7 +46,7 @@ def test_a_change_is_made_shown_approved_and_taken_back(place: Place):
         assert "1   def after(number):\n2 -     return number + 2\n2 +     return number + 1\n" in shown
         assert (place.workspace / "app.py").read_text() == FILES["app.py"]
         seen.type("maybe\r")
-        seen.expect("'maybe' is no answer")
+        seen.expect("'maybe' is not an answer")
         seen.type("y\r")
         seen.expect("done, unverified; promoted as entry 1; undo with: /undo 1")
         assert (place.workspace / "app.py").read_text() == RIGHT
@@ -72,12 +72,12 @@ def test_words_said_while_a_run_works_are_taken_at_its_next_step_and_queued_ones
         seen.type("y\r")
         seen.expect("no question is open yet; answer when one comes")
         seen.type("in blue, please\r")
-        seen.expect("taken at the next step")
+        seen.expect("the model gets this at its next step")
         seen.type("what can you do?\t")
         seen.expect("queued; 1 to follow")
         seen.type("half a sentence")
         (place.workspace / "flag").write_text("go\n")
-        seen.expect("your message was taken")
+        seen.expect("the model has your message")
         seen.expect("It is blue.")
         seen.expect("Pawl changes code on a bench")
         # What was being typed is still there.
@@ -187,7 +187,7 @@ def test_a_conversation_is_gone_on_with_and_forked(place: Place):
     with place.open("-c", "--fork-session", "--model", model) as seen:
         seen.expect("› what does notes.txt say?")
         seen.expect("It says first (notes.txt:1).")
-        seen.expect("the first one stays as it is")
+        seen.expect("the first one is unchanged")
         seen.type("/new\r/resume\r")
         seen.expect("which? [number or id, Enter: none]")
         seen.type(f"{first}\r")

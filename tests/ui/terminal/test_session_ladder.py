@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 import pytest
@@ -63,6 +63,8 @@ def test_a_session_tells_tiers_attempts_and_warnings():
     showing.hear(TierBegun(tier=FULL, number=1, of=1))
     showing.hear(IterationBegun(tier="full", number=1, of=3, samples=1))
     showing.hear(AttemptEnded(attempt=REFUSED, number=1))
+    showing.hear(IterationBegun(tier="full", number=2, of=3, samples=2))
+    showing.hear(AttemptEnded(attempt=replace(REFUSED, sample=2), number=2, samples=2))
     showing.hear(EscalationWarned("the disk is full"))
     showing.hear(TierLeft(tier="full", reason="1 iteration, none verified"))
     assert page.written.getvalue().splitlines() == [
@@ -70,6 +72,8 @@ def test_a_session_tells_tiers_attempts_and_warnings():
         "── tier 1 of 1: full (full)",
         "· full 1 of 3",
         "  ✗ refused, 1 failing, $0.00, 0.0 s: one fails",
+        "· full 2 of 3, up to 2 samples",
+        "  sample 2: ✗ refused, 1 failing, $0.00, 0.0 s: one fails",
         "! the disk is full",
         "  full is left: 1 iteration, none verified",
     ]

@@ -68,7 +68,7 @@ def test_each_command_does_what_it_says(place: Place):
     assert "what does notes.txt say?" in talk and "It says first" in talk
     assert "'talk.md' cannot be written: File exists" in said
     assert "tokens" in said.partition("› /compact\n")[2].partition("›")[0]
-    assert "sent again of this conversation: " in said
+    assert "sent with each request: " in said
     assert "continues as c" in said
     assert "nobody" in said.partition("› /model nobody/nothing\n")[2].partition("›")[0]
     assert "remembered as 1" in said and "tests run with make" in said
@@ -187,3 +187,39 @@ def test_when_a_request_is_sent_again_stands_whole_however_long_the_reason_is(pl
         terminal.type("explain app.py\r")
         terminal.expect("; trying again in 0.5 s")
         terminal.expect("found")
+
+
+GOAL = """
+[[turn]]
+answer = { calls = [{ name = "file_write", arguments = { path = "GOAL.md", content = "reached\\n" } }] }
+[[turn]]
+answer = "It is written."
+"""
+
+
+@pytest.mark.spec("F8")
+def test_goals_sub_agents_and_hooks_are_seen_in_a_session(place: Place):
+    agents = place.workspace / ".pawl/agents"
+    agents.mkdir(parents=True)
+    (agents / "typist.md").write_text("---\ndescription: Writes notes.\n---\nYou write.\n")
+    hook = '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}}'
+    (place.workspace / ".pawl/hooks.json").write_text(hook)
+    said = place.piped(
+        "/goal",
+        "/hooks",
+        "/agents",
+        "/trust",
+        "/hooks",
+        "/agents",
+        "/goal write GOAL.md with the word reached",
+        "y",
+        "/goal",
+        "/quit",
+        words=("--model", place.model(GOAL)),
+    )
+    assert (
+        "there is no goal yet" in said and "there are no hooks here" in said and "there are no sub-agents here" in said
+    )
+    assert "typist" in said and "Writes notes." in said and "sandbox" in said
+    assert (place.workspace / "GOAL.md").read_text() == "reached\n", said
+    assert "done, nothing to prove: write GOAL.md" in said

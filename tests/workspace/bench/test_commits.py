@@ -391,7 +391,7 @@ def test_without_a_sandbox_git_is_not_run(home: Home):
     begin(home)
     changes = home.promote({"a.txt": b"two\n"})
     home.stand.sandbox = Unavailable()
-    assert "git is not run unconfined" in home.refused(changes)
+    assert "git is not run without a sandbox" in home.refused(changes)
 
 
 def test_a_commit_is_not_signed_and_says_so_where_the_user_signs(home: Home):

@@ -65,7 +65,7 @@ class TestUndo:
     def test_twice_is_refused_with_the_way_back(self, filled: Yard) -> None:
         filled.promote({"b": b"1\n"})
         filled.undo(1)
-        with pytest.raises(NothingToDo, match="entry 1 was already taken back by entry 2") as caught:
+        with pytest.raises(NothingToDo, match="entry 1 was already undone by entry 2") as caught:
             filled.undo(1)
         assert caught.value.advice == "bring it back with 'pawl undo 2' or 'pawl redo'"
 
@@ -109,7 +109,7 @@ class TestUndo:
         filled.promote({"b": b"1\n"})
         filled.promote({"a": b"2\n"})
         filled.write("a", TEN)
-        with pytest.raises(NothingToDo, match="already stand as they did before") as caught:
+        with pytest.raises(NothingToDo, match="are already as they were before") as caught:
             filled.undo()
         assert caught.value.advice == "'pawl undo 1' takes back what was done before that"
 
@@ -323,7 +323,7 @@ class TestRestore:
         filled.history.checkpoint("start")
         filled.promote({"a": b"1\n"})
         filled.restore("start")
-        with pytest.raises(NothingToDo, match="entry 1 was already taken back by entry 2"):
+        with pytest.raises(NothingToDo, match="entry 1 was already undone by entry 2"):
             filled.undo(1)
 
     def test_keeps_the_users_files_and_edits(self, filled: Yard) -> None:
@@ -548,7 +548,7 @@ class TestConflict:
     def test_keep_of_everything_is_nothing_to_do(self, filled: Yard) -> None:
         filled.promote({"b": b"ours\n"})
         filled.write("b", b"mine\n")
-        with pytest.raises(NothingToDo, match="you changed everything that this would take back"):
+        with pytest.raises(NothingToDo, match="you changed everything that this would undo"):
             filled.undo(on_conflict="keep")
 
     @pytest.mark.parametrize("choice", ["keep", "overwrite"])
@@ -613,7 +613,7 @@ class TestCheckpoint:
     def test_with_a_name_that_is_taken_is_refused_and_the_first_one_stays(self, filled: Yard) -> None:
         filled.history.checkpoint("start")
         filled.promote({"a": b"1\n"})
-        with pytest.raises(StoreError, match="named 'start' is there already"):
+        with pytest.raises(StoreError, match="there is already a checkpoint named 'start'"):
             filled.history.checkpoint("start")
         assert filled.history.free_name("start") == "start-2"
         filled.history.checkpoint("start-2")

@@ -127,6 +127,7 @@ def _bounded(captured: Captured, most: int) -> str:
 
 _MESSAGE_LINES = 8
 _MESSAGE_CHARACTERS = 600
+_OLD_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,12 +196,17 @@ def _verdict(verdict: CheckResult, most: int) -> Iterator[str]:
         yield _finding(finding)
     if len(verdict.findings) > most:
         yield f"  [{len(verdict.findings) - most} more findings; fix these first]"
-    if verdict.old:
+    tests = [one for one in verdict.old if one.test]
+    for one in tests[:_OLD_NAMED]:
+        yield f"  [as before: {one.test}: {one.first_line[: _MESSAGE_CHARACTERS // 5]}]"
+    if len(tests) > _OLD_NAMED:
+        yield f"  [as before: {len(tests) - _OLD_NAMED} more]"
+    if verdict.old and not tests:
         yield f"  [{len(verdict.old)} older findings left out]"
 
 
 def _finding(finding: Diagnostic) -> str:
-    place = ":".join(str(part) for part in (finding.path, finding.line, finding.column) if part)
+    place = finding.test or ":".join(str(part) for part in (finding.path, finding.line, finding.column) if part)
     head = " ".join(part for part in (f"{place}:" if place else "", finding.severity, finding.label) if part)
     first, *rest = _useful(finding.message)
     return "\n".join([f"  {head}: {first}", *(f"    {line}" for line in rest)])

@@ -97,7 +97,7 @@ class Expression:
 def _check(pattern: str) -> None:
     if len(pattern) > LONGEST_PATTERN:
         raise BadArguments(
-            f"query: the expression has {len(pattern)} characters; {LONGEST_PATTERN} is the most", advice="shorten it"
+            f"query: the expression has {len(pattern)} characters; the limit is {LONGEST_PATTERN}", advice="shorten it"
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -105,7 +105,7 @@ def _check(pattern: str) -> None:
             re.compile(pattern)
         except (re.error, OverflowError, RecursionError) as error:
             raise BadArguments(
-                f"query: {pattern!r} is not a regular expression: {error}", advice="mend it, or set regex to false"
+                f"query: {pattern!r} is not a regular expression: {error}", advice="correct it, or set regex to false"
             ) from error
 
 

@@ -248,8 +248,8 @@ def modify(ports: Ports, given: Modification) -> EditReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeFiles:
-    justification: str
     changes: tuple[Modification, ...]
+    justification: str = ""
 
 
 def change_files(ports: Ports, given: ChangeFiles) -> EditReport:

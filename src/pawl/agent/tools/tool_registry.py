@@ -168,10 +168,15 @@ class Tool(Generic[Given]):
     input: type[Given]
     handler: Callable[[Given], ToolOutput]
     effect: Effect
+    raw_schema: Mapping[str, object] | None = None
+    """Of a tool whose server checks the arguments itself; they are passed on as they are."""
 
     @property
-    def input_schema(self) -> dict[str, object]:
-        return schema(self.input)
+    def input_schema(self) -> Mapping[str, object]:
+        return schema(self.input) if self.raw_schema is None else self.raw_schema
+
+    def read(self, arguments: Mapping[str, object]) -> Any:
+        return decode(self.input, arguments) if self.raw_schema is None else arguments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,7 +283,7 @@ class ToolRegistry:
         """Call a tool; return its result or its failure. A wrong name or argument is never guessed right."""
         try:
             tool = self.tool(name)
-            output = _run(tool, decode(tool.input, arguments))
+            output = _run(tool, tool.read(arguments))
             return ToolResult(tool=name, output=output, effect=tool.effect, most=self._most)
         except PawlError as error:
             return ToolFailure.of(name, error, self._most)

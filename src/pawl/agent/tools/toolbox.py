@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -35,12 +35,13 @@ from pawl.core.dialogue import ToolOffer
 from pawl.core.errors import PawlError, PolicyViolation, SchemaUnmet, TimedOut
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted
-from pawl.core.run import RoleName
+from pawl.settings.trust import may_have_servers
 from pawl.workspace.bench_files import Files, GatedFiles, UnopenedSurface
 from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
     from pawl.agent.skill_library import Skill
+    from pawl.agent.tools.mcp_hands import McpHands
     from pawl.checks.bench_checker import BenchChecker
     from pawl.code.editor import BenchEditor
     from pawl.code.outline import SourceOutliner
@@ -103,6 +104,8 @@ def _variables(ports: Ports) -> dict[str, object]:
 
 T = TypeVar("T")
 _PART = 1000
+MOST_WAYS = 20
+"""Steps of one call of a tool, for the log."""
 
 
 class TimedWorker:
@@ -275,14 +278,20 @@ class GatedRunner:
 
     bench: LateBench
     files: GatedFiles
+    hands: McpHands | None = None
 
     def run(self, execution: Execution) -> Completed:
         hides = self.files.hides
         execution = replace(execution, writable_git=True, environment={**COMMITTER, **execution.environment})
         self.files.was_hidden |= hides is not None
         lines = OutputLines(self.bench.printed)
+        direct = partial(self.bench.bench.run, execution, on_output=lines.feed, hides=hides)
         try:
-            return self.bench.bench.run(execution, on_output=lines.feed, hides=hides)
+            if self.hands is None:
+                return direct()
+            return self.hands.run(
+                execution, direct, feed=lines.feed, shown=self.files.written, asked=self.files.granted
+            )
         finally:
             lines.close()
 
@@ -302,19 +311,27 @@ class ToolSession:
         settings = shop.config.settings
         self.skills = skills or {}
         self.bench = bench or LateBench(shop)
-        whole = TimedFiles(lambda: self.bench.bench.files, settings.file_seconds, lambda: self.bench.read_files)
+        self.hands = _mcp_hands(shop, self.bench)
+        whole = TimedFiles(
+            lambda: self.bench.bench.files if self.hands is None else self.hands.ready(),
+            settings.file_seconds,
+            lambda: self.bench.read_files if self.hands is None else self.hands.ready(),
+        )
         gate = shop.read_gate()
         self.gated = GatedFiles(whole, gate)
         self.files = WatchedFiles(self.gated)
         """The way of tools, packs and prompts to the bench's files. An answer rests on what is read here."""
+        self._shop = shop
         self._guardrails = shop.guardrails
         self._blobs = shop.store.blobs
         self._closing = ExitStack()
         self._closing.callback(self.bench.close)
+        if self.hands is not None:
+            self._closing.callback(self.hands.close)
         ports = Ports(
             files=self.files,
             editor=lambda: self.editor,
-            runner=GatedRunner(self.bench, self.gated),
+            runner=GatedRunner(self.bench, self.gated, self.hands),
             dependencies=self.dependencies,
             guardrails=shop.guardrails,
             outliner=lambda: self.outliner,
@@ -326,13 +343,31 @@ class ToolSession:
             limits=ToolLimits(tool_seconds=settings.tool_seconds, file_seconds=settings.file_seconds),
             cancel=shop.stop,
         )
-        self._registry = toolbox(ports, _own_tools(shop, ports) if shop.config.tables.extensions else None)
+        own = _own_tools(shop, ports) if shop.config.tables.extensions else {}
+        self.found: frozenset[str] = frozenset()
+        """Tools that are not told with a request; they are found by a search."""
+        if shop.config.tables.web:
+            from pawl.agent.tools.web_tools import web_tools
+
+            own = {**own, **web_tools(shop.config)}
+        if may_have_servers(shop.config, shop.workspace):
+            own = {**own, **self._served()}
+        self._registry = toolbox(ports, own)
 
     def __enter__(self) -> ToolSession:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._closing.close()
+
+    def _served(self) -> Mapping[str, Build]:
+        """The tools of MCP servers, none of which is started for it."""
+        from pawl.agent.tools.served_tools import McpServers
+
+        servers = McpServers(self._shop, lambda line: self.bench.printed(line))
+        self._closing.callback(servers.close)
+        self.found = servers.found
+        return servers.builds()
 
     # Loaded when something is read, edited or parsed: both would delay the first request by some milliseconds.
     @cached_property
@@ -360,13 +395,16 @@ class ToolSession:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return self._registry.names
+        return tuple(name for name in self._registry.names if name not in self.found)
 
     def offers(self, names: Sequence[str]) -> tuple[ToolOffer, ...]:
         return offers(self._registry, names)
 
     def call(self, name: str, arguments: Mapping[str, object]) -> ToolReply:
         ended = self._registry.call(name, arguments)
+        if self.hands is not None and self.hands.ways:
+            self._shop.note_if_possible("hands", {"tool": name, "ways": self.hands.ways[:MOST_WAYS]})
+            self.hands.ways.clear()
         return ToolReply(ended.text, isinstance(ended, ToolFailure))
 
     def dependencies(self) -> ImportMap:
@@ -377,6 +415,17 @@ class ToolSession:
                 with suppress(PawlError):
                     sources[path] = self.files.read(path)
         return ImportMap.of(sources)
+
+
+def _mcp_hands(shop: Project, bench: LateBench) -> McpHands | None:
+    """The way to files and commands through MCP servers, where the settings say so (B2)."""
+    if shop.config.tables.mcp.get("hands", "direct") == "direct":
+        return None
+    from pawl.agent.tools.mcp_hands import McpHands
+    from pawl.workspace.mcp_settings import mcp_settings
+
+    mcp_settings(shop.config)
+    return McpHands(shop, lambda: bench.bench)
 
 
 def _own_tools(shop: Project, ports: Ports) -> Mapping[str, Callable[[], Tool[Any]]]:
@@ -405,8 +454,10 @@ class TeamDesk:
     role: Role
     sent: Callable[[], int]
     """How often this talk has sent someone, also before it was interrupted."""
-    send: Callable[[RoleName, str], str]
+    send: Callable[[str, str], str]
     """Lets the role work on the task and returns its answer."""
+    about: Mapping[str, str] = field(default_factory=dict)
+    """The purpose of each whom the user described."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -427,7 +478,12 @@ class TeamDesk:
         }
         return ToolOffer(
             name=DELEGATE,
-            description=f"Sends {' or '.join(roles)} with a task and waits for its answer.",
+            description="\n".join(
+                (
+                    f"Sends {' or '.join(roles)} with a task and waits for its answer.",
+                    *(f"- {name}: {what}" for name, what in sorted(self.about.items())),
+                )
+            ),
             input_schema={
                 "type": "object",
                 "properties": fields,
@@ -444,7 +500,7 @@ class TeamDesk:
             may_delegate(self.role, to)
             if self.sent() >= MOST_SENT:
                 raise PolicyViolation(f"{MOST_SENT} were sent", advice="end with what is there")
-            return ToolReply(self.send(RoleName(to), task), failed=False)
+            return ToolReply(self.send(to, task), failed=False)
         except PolicyViolation as error:
             return ToolReply(f"{error.code}: {error.message}\nnext: {error.advice}", failed=True)
         except SchemaUnmet as error:

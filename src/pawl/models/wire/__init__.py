@@ -144,7 +144,7 @@ def mended(messages: Sequence[Message]) -> tuple[Message, ...]:
         if message.speaker is not Speaker.ASSISTANT:
             # The answers of tools are taken together with their calls; here they belong to none.
             if message.speaker is Speaker.USER and message.text.strip():
-                turns.append(user(message.text))
+                turns.append(user(message.text, message.files))
             continue
         following = position
         while following < len(messages) and messages[following].speaker is Speaker.TOOL:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from pawl.core.dialogue import Message, Request, Speaker, Thought
+from pawl.core.dialogue import PDF, Message, Request, Speaker, Thought
 from pawl.core.run import Reasoning
 from pawl.models import wire
 from pawl.models.answer_stream import (
@@ -106,6 +106,9 @@ def _blocks(message: Message, *, thinks: bool) -> list[dict[str, object]]:
     blocks: list[dict[str, object]] = []
     if thinks:
         blocks.extend(_thought_blocks(message.thoughts))
+    for one in message.files:
+        source = {"type": "base64", "media_type": one.media_type, "data": one.data}
+        blocks.append({"type": "document" if one.media_type == PDF else "image", "source": source})
     if message.text.strip():
         blocks.append({"type": "text", "text": message.text})
     for call in message.calls:

@@ -98,6 +98,7 @@ def _contents(messages: Sequence[Message]) -> list[dict[str, object]]:
 def _parts(message: Message, ids: Mapping[str, str]) -> list[dict[str, object]]:
     parts: list[dict[str, object]] = []
     signatures = [own for thought in message.thoughts if (own := own_signature(Wire.GEMINI, thought.signature))]
+    parts.extend({"inlineData": {"mimeType": one.media_type, "data": one.data}} for one in message.files)
     if message.text.strip():
         part: dict[str, object] = {"text": message.text}
         if signatures:

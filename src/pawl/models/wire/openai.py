@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pawl.core.dialogue import Message, Request, Speaker, StopReason, Thought
+from pawl.core.dialogue import PDF, Attachment, Message, Request, Speaker, StopReason, Thought
 from pawl.core.run import Reasoning
 from pawl.models import wire
 from pawl.models.answer_stream import (
@@ -44,9 +44,17 @@ def encode(request: Request, endpoint: Endpoint) -> wire.Outgoing:
     return wire.outgoing(endpoint, "chat/completions", body)
 
 
+def _file(one: Attachment) -> dict[str, object]:
+    address = f"data:{one.media_type};base64,{one.data}"
+    if one.media_type == PDF:
+        return {"type": "file", "file": {"filename": one.name, "file_data": address}}
+    return {"type": "image_url", "image_url": {"url": address}}
+
+
 def _message(message: Message, endpoint: Endpoint) -> list[dict[str, object]]:
     if message.speaker is Speaker.USER:
-        return [{"role": "user", "content": message.text}]
+        words: list[dict[str, object]] = [{"type": "text", "text": message.text}]
+        return [{"role": "user", "content": [*map(_file, message.files), *words] if message.files else message.text}]
     if message.speaker is Speaker.TOOL:
         return [
             {"role": "tool", "tool_call_id": answer.call, "content": answer.text or wire.NO_OUTPUT}

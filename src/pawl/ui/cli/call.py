@@ -118,7 +118,7 @@ def amount_of(option: str, text: str | None) -> Decimal | None:
     except InvalidOperation:
         amount = Decimal(-1)
     if not amount.is_finite() or amount < 0:
-        raise UsageError(f"{option} {text!r} is no amount", advice="give US dollars, such as 0.50")
+        raise UsageError(f"{option} {text!r} is not an amount", advice="give US dollars, such as 0.50")
     return amount
 
 

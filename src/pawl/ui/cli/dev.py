@@ -54,7 +54,7 @@ def _start(shop: Project, call: Call) -> int:
 
     options = call.options
     if options.port is not None and not 0 < options.port < 1 << 16:
-        raise UsageError(f"--port {options.port} is no port", advice="give one from 1024 to 65535")
+        raise UsageError(f"--port {options.port} is not a port", advice="give one from 1024 to 65535")
     check_range("--seconds", options.seconds, 1, 3600, "60 suits most servers")
     request = serving.DevRequest(
         port=options.port, seconds=options.seconds, install=options.install, secrets=options.secrets

@@ -31,6 +31,7 @@ from pawl.core.redact import redacted
 from pawl.core.run import Approval, ApprovalAnswer, ApprovalResponse, Mode, Report, RunRequest, RunState
 from pawl.core.typed import read_json
 from pawl.settings import files as bounded
+from pawl.settings.permission_rules import MCP
 from pawl.ui.cli.call import Call, Interrupted, amount_of, check_range, given_bytes
 from pawl.ui.cli.encoder import Json, as_json, exit_code, picked, report_json
 from pawl.ui.cli.parser import (
@@ -395,12 +396,13 @@ class HeadlessWriter:
 
     def begin(self, session: Session) -> None:
         self.model, tools = session.offered(self.call.options.model or "")
+        served = dict.fromkeys(one.split("__")[1] for one in tools if one.startswith(MCP))
         self._system(
             "init",
             cwd=self.shop.workspace,
             model=self.model,
             tools=tools,
-            mcp_servers=[],
+            mcp_servers=[{"name": one, "status": "agreed"} for one in served],
             permissionMode=self.call.options.approve,
         )
 

@@ -132,7 +132,7 @@ def report_json(shop: Project, report: Report, changes: ChangeSet) -> Json:
         ],
         **picked(report, "refused unproved notes tasks task_states"),
         "changes": changes_json(changes, shop.store.blobs),
-        **picked(report, "entry kept commit question stale rejected review score"),
+        **picked(report, "entry kept alternatives commit question stale rejected review score"),
         "trouble": None if trouble is None else {"error": trouble.code, **picked(trouble, "message advice")},
         **picked(report, "ended model conversation requests"),
         "usage": picked(report, "input_tokens output_tokens cached_tokens"),

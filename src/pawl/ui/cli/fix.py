@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestCounts, Verdict
 from pawl.core.errors import PathRefused, UsageError
-from pawl.core.patch import unified
 from pawl.core.run import DeliveryState, RunRequest
 from pawl.repair.model import Alternative, FixOutcome, FixReport, FixRequest
 from pawl.ui.cli.call import Call, check_range
@@ -19,7 +18,7 @@ from pawl.ui.cli.encoder import EXIT_CODES, EXIT_UNVERIFIED, Json, changes_json,
 from pawl.ui.cli.loop_command import after_reflex
 from pawl.ui.cli.parser import Command, dry_run_option, install_option, test_option
 from pawl.ui.screen.renderer import MARKS, EventRenderer, in_words
-from pawl.ui.screen.run_report import counts_text, verdict_line
+from pawl.ui.screen.run_report import counts_text, tell_edit, verdict_line
 from pawl.ui.screen.screen import Screen, brief, money
 
 if TYPE_CHECKING:
@@ -38,6 +37,7 @@ def words(parser: ArgumentParser) -> None:
     parser.add_argument("--accept-first", action="store_true", help="take the likeliest even if patches disagree")
     parser.add_argument("--explain", action="store_true", help="show suspicious lines, steps and figures")
     dry_run_option(parser)
+    parser.add_argument("--keep", action="store_true", help="promote nothing, keep the patch as an entry")
     parser.add_argument(
         "--escalate",
         action=BooleanOptionalAction,
@@ -121,7 +121,7 @@ def _request(shop: Project, call: Call) -> FixRequest:
     check_range("--seconds", seconds, 1, 86_400, "60 suits most bugs")
     check_range("--workers", options.workers, 1, 64, "one for each core")
     if options.pick is not None and options.accept_first:
-        raise UsageError("--pick and --accept-first cannot both be had", advice="--accept-first takes the first one")
+        raise UsageError("--pick and --accept-first exclude each other", advice="--accept-first takes the first one")
     if options.pick is not None and options.pick < 1:
         raise UsageError(f"--pick {options.pick}: patches are counted from 1", advice="give one of their numbers")
     return FixRequest(
@@ -132,6 +132,7 @@ def _request(shop: Project, call: Call) -> FixRequest:
         pick=options.pick,
         accept_first=options.accept_first,
         dry_run=options.dry_run,
+        keep=options.keep,
         install=options.install,
     )
 
@@ -198,14 +199,12 @@ def _tell_tests(out: Screen, when: str, counts: TestCounts | None, failing: tupl
 
 def _tell_rivals(shop: Project, report: FixReport, call: Call) -> None:
     out = call.out
-    out.paragraph(f"nothing was taken for {'the rest' if report.repairs else 'these tests'}: {report.reason}", "bold")
+    out.paragraph(f"no patch was chosen for {'the rest' if report.repairs else 'these tests'}: {report.reason}", "bold")
     for rival in report.rivals:
         alike = " (behaves like 1)" if rival.number > 1 and rival.behaves_like_first else ""
         take = f"  take it with: {_promote(rival, call)}" if rival.entry is not None else ""
         out.say(f"  {rival.number}. {rival.path}:{rival.line}  {rival.what}{alike}{take}")
-        for line in unified(rival.changes, shop.store.blobs).split("\n"):
-            if line[:1] in ("+", "-") and line[:3] not in ("+++", "---"):
-                out.say(f"     {line}", "green" if line[0] == "+" else "red")
+        tell_edit(rival.changes, shop.store.blobs, out)
 
 
 def _promote(rival: Alternative, call: Call) -> str:
@@ -267,7 +266,7 @@ def _tell_end(report: FixReport, call: Call) -> None:
         out.paragraph(f"the rest is not fixed: {report.reason}")
     if report.kept is not None:
         how = f"pawl promote {report.kept}" + (" --unchecked" if report.outcome is FixOutcome.NOT_FIXED else "")
-        out.say(f"the patch is kept as entry {report.kept}; promote it all the same with: {how}")
+        out.say(f"the patch is kept as entry {report.kept}; promote it anyway with: {how}")
     advice = _advice(report, call)
     if advice:
         out.paragraph(advice, "dim")

@@ -205,9 +205,9 @@ def _chosen(changes: ChangeSet, files: tuple[str, ...]) -> ChangeSet:
 
 
 _CHOSEN = {
-    "stop": "you changed the same place since; without --dry-run this stops here",
-    "keep": "you changed the same place since; left as it is",
-    "overwrite": "you changed the same place since; your version is kept in this entry",
+    "stop": "without --dry-run this stops here",
+    "keep": "left as it is",
+    "overwrite": "that version is kept in this entry",
 }
 
 
@@ -249,7 +249,10 @@ def _tell(shop: Project, call: Call, reversal: Reversal, wish: Wish) -> int:
         )
     call.out.say(f"{'' if done else 'would '}{brief(reversal.title)}", "bold")
     call.out.changes(reversal.changes, shop.store.blobs)
-    call.out.marked([("!", path, _CHOSEN[wish.on_conflict]) for path in conflicts])
+    # Who it was can be told as long as nothing is written.
+    who = {path: "it was changed" if done else shop.changed_by((path,)) for path in conflicts}
+    choice = _CHOSEN[wish.on_conflict]
+    call.out.marked([("!", path, f"{who[path]} since, in the same place; {choice}") for path in conflicts])
     if done is not None:
         call.out.notes(done.notices)
         call.out.hint(f"this is entry {done.entry}; take it back with: pawl undo {done.entry}")

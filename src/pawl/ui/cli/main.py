@@ -59,11 +59,12 @@ def _call(options: argparse.Namespace) -> int:
 def _dispatch(options: argparse.Namespace) -> int:
     from pawl.settings.config import load, partly_loaded
     from pawl.ui.cli.call import Call
-    from pawl.ui.screen.screen import Screen
+    from pawl.ui.screen.screen import THEMES, Screen
     from pawl.workspace.paths import find_workspace
 
     command = declared(options.command)
     config, wrong = partly_loaded() if command.rescue else (load(), None)
+    Screen.theme = THEMES.get(str(config.tables.session.get("theme")), {})
     draws = config.environment.get("TERM", "dumb") != "dumb"
     aside = Screen(sys.stderr, color=config.color, aside=True, draws=draws)
     out = Screen(sys.stdout, color=config.color, draws=draws)
@@ -71,7 +72,10 @@ def _dispatch(options: argparse.Namespace) -> int:
     call.interruptions.listen()
     sys.excepthook = _Defect(options, config)
     if wrong is not None:
-        aside.say(f"! {wrong.message}; the defaults stand in for it", "bold yellow")
+        aside.say(f"! {wrong.message}; the defaults are used instead", "bold yellow")
+    if options.command == "acp":
+        # The editor names the folders.
+        return runner("acp")(config)
     reads = command.reads if isinstance(command.reads, bool) else options.action in command.reads
     reads = reads or getattr(options, "dry_run", False)
     start, exact = _start(options), options.workspace is not None
@@ -82,10 +86,12 @@ def _dispatch(options: argparse.Namespace) -> int:
 
     with Project.open(config, workspace) as shop:
         tell_recovery(shop, call.aside)
+        if not reads or options.command == "verify":
+            tell_unread(shop, call.aside)
         known = _known_above(shop, start.resolve()) if command.rescue and not exact else None
         if known is None:
             return runner(options.command)(shop, call)
-    aside.say(f"pawl: nothing was done in {str(workspace)!r}; this is about {str(known)!r}")
+    aside.say(f"pawl: {str(workspace)!r} has no history; this is that of {str(known)!r}")
     with Project.open(config, known) as shop:
         tell_recovery(shop, call.aside)
         return runner(options.command)(shop, call)
@@ -142,6 +148,11 @@ def tell_recovery(shop: Project, aside: Screen) -> None:
         aside.say(f"pawl: entry {recovery.entry.id} was interrupted and is now {recovery.state}")
         for path in recovery.kept:
             aside.say(f"      {path} holds your own work and was not touched")
+
+
+def tell_unread(shop: Project, aside: Screen) -> None:
+    if why := shop.unread_commits():
+        aside.say(f"! {why}", "yellow")
 
 
 def _report(

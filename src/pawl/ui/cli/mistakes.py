@@ -13,6 +13,7 @@ from pawl.settings.hook_settings import hook_commands
 from pawl.settings.permissions import own_rules
 from pawl.settings.session_settings import session_settings
 from pawl.settings.trust import is_listed
+from pawl.settings.web_settings import web_settings
 
 _READERS: tuple[Callable[[Config], object], ...] = (
     model_config,  # extensions with it
@@ -21,6 +22,7 @@ _READERS: tuple[Callable[[Config], object], ...] = (
     own_rules,
     verify_settings,
     session_settings,
+    web_settings,
     lambda config: is_listed(config, "/"),
 )
 """Whoever reads a table of the settings file."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pawl.ui.cli.call import Call
 from pawl.ui.cli.encoder import Json, picked
 from pawl.ui.cli.parser import Command
+from pawl.ui.screen.screen import brief
 
 if TYPE_CHECKING:
     from pawl.models.router import Listed
@@ -17,16 +18,21 @@ if TYPE_CHECKING:
 
 def words(parser: ArgumentParser) -> None:
     parser.add_argument("--model", metavar="NAME", help="look at this one instead of the configured default")
+    parser.add_argument("--test", metavar="NAME", help="ask this one a few little tasks, and remember what it can do")
     parser.add_argument("--offline", action="store_true", help="do not try to reach the models")
 
 
-DECLARED = {"models": Command(words=words, example="pawl models --offline", reads=True)}
+DECLARED = {
+    "models": Command(words=words, example="pawl models --offline\n  pawl models --test ollama/qwen3:8b", reads=True)
+}
 
 
 def models(shop: Project, call: Call) -> int:
     from pawl.agent.briefing import configured
     from pawl.models.router import listed
 
+    if call.options.test:
+        return _measured(shop, call, call.options.test)
     config = configured(shop, call.options.model or "")
     found = listed(config, look=not call.options.offline, only=call.options.model or "")
     providers, environment = config.providers.values(), config.environment
@@ -56,19 +62,46 @@ def models(shop: Project, call: Call) -> int:
     return 0 if all(one.ready is not False for one in found) else 1
 
 
+def _measured(shop: Project, call: Call, model: str) -> int:
+    from pathlib import Path
+
+    from pawl.agent.briefing import configured
+    from pawl.models.model_trial import measured, remember
+
+    results = []
+    for one in measured(configured(shop), model, Path(shop.workspace)):
+        results.append(one)
+        if not call.options.json:
+            call.out.say(f"{'✓' if one.passed else '✗'} {one.name}" + (f": {brief(one.said)}" if one.said else ""))
+    once = remember(shop.config.state, model, tuple(results))
+    if call.options.json:
+        call.emit({"model": model, "tasks": [picked(one, "name of passed said") for one in results], "once": once})
+    elif once:
+        call.out.say(
+            f"{model} gets the code in one request and answers in one from now on: it does not call tools well"
+        )
+    else:
+        call.out.say(f"{model} is given tools")
+    return 0
+
+
 def _tell(call: Call, found: tuple[Listed, ...]) -> None:
     if not found:
         call.out.say("no model is configured")
         call.out.hint('name one with --model, PAWL_MODEL, or default = "provider/name" under [models] in the settings')
         return
     rows = [
-        (one.model, ", ".join(one.used_for), _state(one), _price(one), f"{one.context:,}", one.tools) for one in found
+        (one.model, ", ".join(one.used_for), _state(one), _price(one), f"{one.context:,}", _tools(one)) for one in found
     ]
     heads = ("model", "used for", "state", "$ per million in / out", "context", "tools")
     call.out.table(heads, rows, flexible=2)
     for one in found:
         if one.advice:
             call.out.hint(f"{one.model}: {one.advice}")
+
+
+def _tools(one: Listed) -> str:
+    return "one request" if one.once else one.tools
 
 
 def _state(one: Listed) -> str:
@@ -91,5 +124,5 @@ def _json(one: Listed) -> Json:
         **picked(one, "model used_for ready detail advice"),
         "input_usd_per_million": one.input_price,
         "output_usd_per_million": one.output_price,
-        **picked(one, "context tools"),
+        **picked(one, "context tools once"),
     }

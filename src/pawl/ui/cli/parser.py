@@ -17,6 +17,7 @@ from pawl.ui.cli.overview import COMMANDS
 ALIASES = {"show": "diff"}
 FILES = {
     "session": "pawl.ui.terminal.session_command",
+    "acp": "pawl.ui.editor.acp_command",
     "audit": "pawl.ui.cli.loop_command",
     "loop": "pawl.ui.cli.loop_command",
     "memory": "pawl.ui.cli.memory_command",
@@ -25,6 +26,7 @@ FILES = {
     "policy": "pawl.ui.cli.rules",
     "prompts": "pawl.ui.cli.rules",
     "skills": "pawl.ui.cli.skills_command",
+    "agents": "pawl.ui.cli.skills_command",
     "permissions": "pawl.ui.cli.permissions_command",
     "trust": "pawl.ui.cli.permissions_command",
     "patch": "pawl.ui.cli.patch_command",
@@ -201,7 +203,9 @@ def spending_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-budget-usd", metavar="USD", help="stop before a request that could cost more")
     parser.add_argument("--max-tokens", type=int, metavar="N", help="stop before a request that could use more tokens")
     parser.add_argument("--max-turns", type=int, metavar="N", help="at most this many requests (default 50)")
-    parser.add_argument("--seconds", type=float, metavar="N", help="time limit of the whole (default 300, ask: 1800)")
+    parser.add_argument(
+        "--seconds", type=float, metavar="N", help="time limit in seconds (default 300; pawl ask: 1800)"
+    )
 
 
 def continue_option(parser: argparse._ActionsContainer) -> None:

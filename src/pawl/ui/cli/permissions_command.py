@@ -12,6 +12,7 @@ from pawl.settings.extensions import own_kinds
 from pawl.settings.hook_settings import hook_commands
 from pawl.settings.trust import (
     FOLDER,
+    MCP_FILE,
     FolderTrust,
     ProjectFiles,
     TrustStatus,
@@ -66,7 +67,10 @@ def permissions(shop: Project, call: Call) -> int:
         raise UsageError("'pawl permissions check' takes one call", advice="write it as 'Bash(git push)'")
     cage = permitting.SandboxMode.OPEN if options.net else permitting.SandboxMode.CLOSED
     mode = Mode(options.mode or Mode.AGENT)
-    found = permitting.permissions_of(shop.config, shop.workspace, mode=mode, cage=cage)
+    from pawl.agent.policy import served_kinds
+
+    served = served_kinds(shop.config, shop.workspace)
+    found = permitting.permissions_of(shop.config, shop.workspace, mode=mode, cage=cage, served=served)
     for notice in found.notices:
         call.aside.say(f"pawl: {notice}")
     if options.action == "check":
@@ -131,7 +135,10 @@ def trust(shop: Project, call: Call) -> int:
 
 
 def _check_usable(shop: Project, held: ProjectFiles) -> None:
-    """`ConfigError` where the settings or hooks of the folder would stop every command once they are trusted."""
+    """`ConfigError` where settings, hooks or servers of the folder would stop every command once they are trusted."""
+    from pawl.workspace.mcp_settings import project_servers
+
+    list(project_servers(held.text(MCP_FILE)))
     permitting.project_rules(shop.workspace, own_kinds(shop.config), [], trusted=held)
     hook_commands(project_settings(shop.workspace, held).hooks, FOLDER)
 

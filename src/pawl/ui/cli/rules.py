@@ -100,7 +100,7 @@ def _check(shop: Project, call: Call) -> int:
     from pawl.agent import policy as rules
 
     faults = rules.prompt_faults(shop.config, shop.workspace)
-    text = "\n".join(fault.text for fault in faults) or "every prompt is sound"
+    text = "\n".join(fault.text for fault in faults) or "every prompt is valid"
     return call.answer({"faults": [picked(one, "path line what") for one in faults]}, text, 52 if faults else 0)
 
 

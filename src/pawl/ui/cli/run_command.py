@@ -122,7 +122,7 @@ def tell_ending(screen: Screen, done: Completed) -> None:
         screen.say(f"note: {_how(done)}", "yellow")
     for name, captured in (("stdout", done.stdout), ("stderr", done.stderr)):
         if captured.dropped:
-            screen.say(f"note: of its {captured.total:,} bytes of {name} {captured.dropped:,} were not kept")
+            screen.say(f"note: {captured.dropped:,} of {captured.total:,} bytes of {name} were not kept")
 
 
 def tell_landing(screen: Screen, blobs: BlobReader, ran: Ran, landing: Landing, *, failed: bool, listed: bool) -> None:
@@ -140,7 +140,7 @@ def tell_landing(screen: Screen, blobs: BlobReader, ran: Ran, landing: Landing, 
         screen.changes(changes, blobs, most=_MOST)
     screen.notes(promotion.notices if promotion is not None else (), "yellow")
     tell_held(screen, landing.held)
-    screen.marked([("!", path, "you changed it meanwhile; yours stands") for path in landing.conflicts])
+    screen.marked([("!", path, "you changed it meanwhile; your version is kept") for path in landing.conflicts])
     _tell_ignored(screen, ran.capture.ignored)
     if promotion is not None:
         screen.hint(f"take it back with: pawl undo {promotion.entry}")

@@ -140,8 +140,7 @@ def _with_new_key(shop: Project, face: Face) -> str:
 def _saved_key(shop: Project, face: Face, name: str, value: str) -> str:
     from pawl.settings.settings_writer import save_key
 
-    path = save_key(shop.config, name, value)
-    face.out.say(f"{name} is saved in {str(path)!r}, which only you can read")
+    face.out.say(f"{name} is saved in {save_key(shop.config, name, value)}")
     found = tuple(one for one in found_here(shop) if name in one.where)
     _tell(face, found)
     said = (face.line("which? [number or provider/name, Enter: none] ") or "").strip()

@@ -85,7 +85,7 @@ def doctor(shop: Project, call: Call) -> int:
         call.out.say(f"tests       {one.shown} ({'; '.join(filter(None, (one.source, proved)))})")
     if trust.standing is TrustStatus.LAPSED:
         call.out.say(f"  ! the trust in this folder lapsed: {', '.join(trust.changed)} changed since", "yellow")
-        call.out.say("      what its files configure does not count; look at them, then: pawl trust")
+        call.out.say("      its configuration is ignored; look at the files, then run: pawl trust")
     return code
 
 
@@ -156,7 +156,7 @@ def _tell(shop: Project, call: Call, report: Examination) -> None:
     for problem in report.problems:
         out.say(f"  ! {problem}", "bold red")
     if call.options.verify and not report.problems:
-        out.say("contents    every stored content is sound")
+        out.say("contents    every stored content is intact")
 
 
 def _bounded(number: int | None) -> int | None:

@@ -11,7 +11,7 @@ from pawl.core.errors import UsageError
 from pawl.ui.cli.call import Call
 from pawl.ui.cli.encoder import EXIT_UNVERIFIED, Json, picked
 from pawl.ui.cli.parser import Command, install_option, test_option
-from pawl.ui.screen.renderer import MARKS
+from pawl.ui.screen.renderer import AS_BEFORE, MARKS
 from pawl.ui.screen.run_report import verdict_line
 from pawl.ui.screen.screen import Screen, brief
 
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 def words(parser: ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="run every step, also after syntax or the build has failed")
     parser.add_argument("--full", action="store_true", help="run the whole suite, however long it takes")
-    parser.add_argument("--entry", type=int, metavar="ID", help="the whole suite, its end kept with the newest entry")
+    parser.add_argument(
+        "--entry", type=int, metavar="ID", help="run the whole suite and keep the result with this entry"
+    )
     parser.add_argument("--only", metavar="KINDS", default="", help="run steps of these kinds alone: tests,types")
     test_option(parser)
     parser.add_argument("--fresh", action="store_true", help="also run steps whose files have not changed since")
@@ -108,13 +110,14 @@ def _kinds(said: str) -> tuple[CheckKind, ...]:
     names = {name.strip() for name in said.split(",") if name.strip()}
     unknown = sorted(names - set(ORDER))
     if unknown:
-        raise UsageError(f"{unknown[0]!r} is no kind of step", advice=f"kinds are {', '.join(ORDER)}")
+        raise UsageError(f"{unknown[0]!r} is not a kind of step", advice=f"kinds are {', '.join(ORDER)}")
     return tuple(kind for kind in ORDER if not names or kind in names)
 
 
 def _tell(out: Screen, verdict: CheckResult) -> None:
     took = f" {verdict.seconds:6.2f} s" if verdict.standing is not Status.SKIPPED else " " * 9
-    head = f"{MARKS[verdict.standing]} {verdict.step:<{NAME_WIDTH}}{took}  "
+    mark = AS_BEFORE if verdict.old and verdict.standing is Status.PASS else MARKS[verdict.standing]
+    head = f"{mark} {verdict.step:<{NAME_WIDTH}}{took}  "
     out.say(head + brief(verdict.reason, max(30, (out.width if out.is_terminal else WIDTH) - len(head) - 1)))
     for finding in verdict.findings[:MOST_SHOWN]:
         for line in _finding(finding):

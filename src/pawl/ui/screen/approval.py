@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 from pawl.core.errors import UsageError
 from pawl.core.run import ApprovalAnswer, ApprovalRequest, ApprovalResponse, Report
 from pawl.settings import files as bounded
+from pawl.settings.config import host_program
 from pawl.ui.screen.run_report import show_question
 from pawl.ui.screen.screen import Face, brief
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FALLBACKS = ("sensible-editor", "nano", "vi")
 MOST_BYTES = 16 << 20
 REMARKS = """\
-# Edit the lines that begin with + and take out hunks; the counts are made anew. What is left is verified and promoted.
+# Edit the lines that begin with + and take out hunks; the counts are adjusted. What is left is verified and promoted.
 # Lines between files that begin with # are left out. Delete everything to change nothing.
 """
 
@@ -39,10 +39,13 @@ def edited(text: str, suffix: str, environment: Mapping[str, str]) -> str:
             done = subprocess.run([*words, str(path)], check=False, cwd=folder)
         except OSError as error:
             raise UsageError(
-                f"the editor {words[0]!r} cannot be started: {error.strerror}", advice="set EDITOR to one that can"
+                f"the editor {words[0]!r} cannot be started: {error.strerror}",
+                advice="set EDITOR to one that can be started",
             ) from error
         if done.returncode:
-            raise UsageError(f"the editor {words[0]!r} ended with {done.returncode}", advice="nothing was answered")
+            raise UsageError(
+                f"the editor {words[0]!r} ended with {done.returncode}", advice="the question is still open"
+            )
         return read_text(path)
 
 
@@ -61,14 +64,12 @@ def editor_words(environment: Mapping[str, str]) -> list[str]:
         words = shlex.split(named)
     except ValueError as error:
         raise UsageError(f"EDITOR is {named!r}, which cannot be read: {error}", advice="close the quotes") from error
-    # A relative folder would be the workspace's to fill.
-    path = ":".join(one for one in environment.get("PATH", "").split(":") if one.startswith("/"))
     for name in words[:1] or FALLBACKS:
-        found = name if "/" in name else shutil.which(name, path=path)
-        if found is not None:
+        found = name if "/" in name else host_program(name, environment)
+        if found:
             return [found, *words[1:]]
     if words:
-        raise UsageError(f"the editor {words[0]!r} cannot be started: it is not on PATH", advice="set EDITOR anew")
+        raise UsageError(f"the editor {words[0]!r} cannot be started: it is not on PATH", advice="set EDITOR again")
     raise UsageError("there is no editor", advice="set EDITOR, such as EDITOR=nano, or use --patch FILE")
 
 
@@ -92,7 +93,7 @@ def ask_approval(session: Session, report: Report, face: Face) -> ApprovalRespon
     """
     question = report.question
     assert question is not None
-    kinds = _kinds(question, report.run)
+    kinds = always_kinds(question, report.run)
     if session.agreed.isdisjoint(kinds.values()):
         return _asked(session, report, face, kinds)
     face.aside.hint(f"· {question.tool} {kinds['p'][2]}: yes, as you said")
@@ -105,7 +106,7 @@ def _asked(
     question = report.question
     assert question is not None
     if report.stale:
-        face.aside.say(f"! the approval was not taken: {report.stale}", "bold yellow")
+        face.aside.say(f"! the approval was not accepted: {report.stale}", "bold yellow")
     changes = session.shown(report.run)
     face.out.say()
     complete = show_question(session.shop, report, face, changes)
@@ -139,8 +140,8 @@ def _asked(
             return given
 
 
-def _kinds(question: ApprovalRequest, run: str) -> Mapping[str, tuple[str, ...]]:
-    """What "always" means of a call: the tool in this run, or the tool with this path or program, for the same reason.
+def always_kinds(question: ApprovalRequest, run: str) -> Mapping[str, tuple[str, ...]]:
+    """The kinds that "always" is about: the tool in this run, or with this path or program, for the same reason.
 
     Empty for changes, and for a call in which something may deceive the eyes.
     """
@@ -162,7 +163,7 @@ def _edited(session: Session, report: Report, face: Face) -> ApprovalResponse | 
         return None
     if patch.strip() and patch != shown:
         return ApprovalResponse(answer=ApprovalAnswer.APPROVE, digest=question.digest, patch=patch)
-    face.aside.say("the patch is unchanged; nothing was answered" if patch.strip() else "the patch is empty")
+    face.aside.say("the patch is unchanged; the question is still open" if patch.strip() else "the patch is empty")
     return None
 
 
@@ -174,7 +175,7 @@ def _part(session: Session, report: Report, face: Face, said: str) -> ApprovalRe
         return _edited(session, report, face)
     found = _HUNKS.fullmatch(said.lower())
     if found is None:
-        face.aside.say(f"{said!r} is no answer; say {CHOICES}")
+        face.aside.say(f"{said!r} is not an answer; say {CHOICES}")
         return None
     numbers = tuple(dict.fromkeys(int(one) for one in re.split(r"[\s,]+", found["numbers"])))
     most = len(session.hunks(report.run))

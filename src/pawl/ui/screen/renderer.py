@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from decimal import Decimal
 
@@ -47,7 +47,7 @@ _WHAT = ("path", "query", "command", "what")
 """Arguments that say best what a call is about."""
 _UNSEEN = frozenset({Stage.INTENT, Stage.PLAN, Stage.DELIVERY, Stage.QA, Stage.EVALUATE, Stage.STUDY})
 """Stages whose answers are for Pawl: what comes of them is told in other words."""
-_AT_WORK = {
+_AT_WORK: Mapping[str, str] = {
     RoleName.LIBRARIAN: "the librarian chooses the files that matter",
     RoleName.CRITIC: "the critic reads the change",
     RoleName.CHAOS: "chaos looks for inputs that break it",
@@ -88,6 +88,8 @@ _STAGES = {
 _MILESTONES = ("install", "suite", "recover", "search", "verify")
 """The steps that are told where nothing can be drawn in place."""
 MARKS = {Status.PASS: "✓", Status.FAIL: "✗", Status.SKIPPED: "–"}
+AS_BEFORE = "="
+"""The mark of a check that finds what it found before, and nothing new."""
 _STYLES = {"✓": "green", "✗": "red", "!": "yellow"}
 _ATTEMPT_MARKS = {AttemptEnd.VERIFIED: "✓", AttemptEnd.REFUSED: "✗", AttemptEnd.SENT_BACK: "↩"}
 _CODE = re.compile(r"\A[a-z_]+: ")
@@ -185,6 +187,8 @@ class EventRenderer:
         """The latest calls, for a person who wants to see one whole."""
         self._tasks: tuple[str, ...] = ()
         """The to-do list of the run."""
+        self._checks: dict[str, tuple[str, ...]] = {}
+        """How each check was told last, for the attempts after the first: what differs is told again."""
         self._unseen = False
         self._said = False
         """The last thing shown was a block of the answer."""
@@ -201,6 +205,7 @@ class EventRenderer:
             self._unseen = is_for_pawl(event)
         elif isinstance(event, RunBegun):
             self._tasks = ()
+            self._checks.clear()
         if isinstance(event, ThoughtDelta):
             self._think(event.text)
         else:
@@ -276,7 +281,7 @@ class EventRenderer:
             case RequestSent(model=model):
                 return f"waiting for an answer of {model.rpartition('/')[2]}"
             case ToolStarted(call=call):
-                return _called(call)
+                return call_title(call)
             case NodeEntered(place=place):
                 return _node(place.at, place.attempt)
             case RunEnded():
@@ -293,7 +298,9 @@ class EventRenderer:
             case TasksPlanned() | NodeEntered():
                 return self._progress(event)
             case CheckResult():
-                return tuple(_check_lines(event))
+                lines = tuple(check_lines(event))
+                known, self._checks[event.step] = self._checks.get(event.step), lines
+                return () if known == lines else lines
             case Retrying(why=why, wait_seconds=seconds, begun=begun):
                 lost = "; the answer so far is discarded" if begun else ""
                 when = f"; trying again in {seconds:.1f} s{lost}"
@@ -307,7 +314,7 @@ class EventRenderer:
                 return self._told(event)
             case ClimbBegun() | TierBegun() | IterationBegun() | AttemptEnded() | TierLeft() | EscalationWarned():
                 return climb_lines(event)
-        return _said_lines(event)
+        return said_lines(event)
 
     def _progress(self, event: TasksPlanned | NodeEntered) -> tuple[str, ...]:
         """The to-do list, each task as it begins, and the nodes that are worth a line."""
@@ -315,6 +322,8 @@ class EventRenderer:
             self._tasks = event.tasks
             return ("to do", *(f"  {number}. {brief(task, 100)}" for number, task in enumerate(self._tasks, start=1)))
         place = event.place
+        if place.at == "verify" and place.attempt == 1:
+            self._checks.clear()
         if place.at == "act" and place.attempt == 1 and place.task <= len(self._tasks):
             return (f"· task {place.task} of {len(self._tasks)}: {brief(self._tasks[place.task - 1], 100)}",)
         return (f"· {_node(place.at, place.attempt)}",) if place.at in _TOLD_NODES else ()
@@ -351,7 +360,7 @@ class EventRenderer:
         self._stream.clear()
         self._printed = 0 if isinstance(event, ToolStarted) else None
         if isinstance(event, ToolStarted):
-            return () if self._face.live else (f"· {_called(event.call)}",)
+            return () if self._face.live else (f"· {call_title(event.call)}",)
         self.calls.append(event)
         outcome, tail = _outcome(event)
         if not self._face.live:
@@ -367,7 +376,7 @@ def _failed(event: ToolEnded) -> bool:
 
 
 def _outcome(event: ToolEnded) -> tuple[str, list[str]]:
-    """What came of a call in a few words, and the last lines of a command that failed."""
+    """The outcome of a call in a few words, and the last lines of a command that failed."""
     text = event.answer.text.strip()
     if event.answer.failed:
         return brief(_reason(text), 200), []
@@ -389,7 +398,7 @@ def _took(event: ToolEnded) -> str:
 def _fitted(event: ToolEnded, outcome: str, width: int) -> tuple[str, ...]:
     """The call and its outcome in the width: the call is shortened, the outcome is not."""
     mark, joint = ("✗", ": " if event.answer.failed else " → ") if _failed(event) else ("·", " → " if outcome else "")
-    call = f"{mark} {_called(event.call)}"
+    call = f"{mark} {call_title(event.call)}"
     least = min(cells(call), len(event.call.name) + 14)
     room = width - cells(joint) - cells(outcome)
     if room >= least:
@@ -399,9 +408,10 @@ def _fitted(event: ToolEnded, outcome: str, width: int) -> tuple[str, ...]:
     return (cut(call, width), *(f"    {line}" for line in textwrap.wrap(one_line(outcome), max(10, width - 4))[:3]))
 
 
-def _check_lines(check: CheckResult) -> Iterator[str]:
+def check_lines(check: CheckResult) -> Iterator[str]:
     """A check with its reason, and the first things that it found where it failed."""
-    yield f"  {MARKS[check.standing]} {check.step}: {brief(check.reason, 100) or check.standing}"
+    mark = AS_BEFORE if check.old and check.standing is Status.PASS else MARKS[check.standing]
+    yield f"  {mark} {check.step}: {brief(check.reason, 100) or check.standing}"
     if check.standing is Status.FAIL:
         for one in check.findings[:_FINDINGS]:
             yield f"    {one.test or one.place or one.tool}: {brief(one.first_line, 100)}"
@@ -443,21 +453,23 @@ def in_words(what: str) -> str:
 
 def is_for_pawl(sent: RequestSent) -> bool:
     """Whether the answer is a value by a contract, which is not for a person's eyes."""
-    return sent.stage in _UNSEEN or sent.role in _AT_WORK
+    return sent.stage in _UNSEEN or sent.role in _AT_WORK or sent.role not in set(RoleName)
 
 
 def _at_work(sent: RequestSent) -> tuple[str, ...]:
     """Who begins to work on a ladder; nothing for whoever speaks for himself."""
-    said = _AT_WORK.get(sent.role, "") if sent.number == 1 and sent.stage is not Stage.PLAN else ""
+    own = "" if sent.role in set(RoleName) else f"the sub-agent {sent.role} works"
+    said = _AT_WORK.get(sent.role, own) if sent.number == 1 and sent.stage is not Stage.PLAN else ""
     return (f"· {said}",) if said else ()
 
 
 def _node(name: str, attempt: int) -> str:
     said = _NODES.get(name, "")
-    return f"{said} (attempt {attempt})" if said and attempt > 1 else said
+    differs = "; what differs" if name == "verify" else ""
+    return f"{said} (attempt {attempt}{differs})" if said and attempt > 1 else said
 
 
-def _called(call: ToolCall) -> str:
+def call_title(call: ToolCall) -> str:
     arguments = call.arguments or {}
     said = [str(arguments[name]) for name in _WHAT if arguments.get(name)]
     return f"{call.name} {brief(' '.join(said), 80)}".rstrip()
@@ -469,7 +481,7 @@ def _reason(text: str) -> str:
     return _CODE.sub("", message.partition("\nnext: ")[0], count=1)
 
 
-def _said_lines(event: Event) -> tuple[str, ...]:
+def said_lines(event: Event) -> tuple[str, ...]:
     match event:
         case Corrected(name=name):
             return (f"! sent back: {name.replace('_', ' ')}",)
@@ -478,12 +490,12 @@ def _said_lines(event: Event) -> tuple[str, ...]:
         case HookSaid(event=hook, text=text):
             return (f"! {hook} hook: {brief(text, 160)}",)
         case Steered():
-            return ("· your message was taken",)
+            return ("· the model has your message",)
     return ()
 
 
 def climb_lines(event: ClimbEvent) -> tuple[str, ...]:
-    """A banner at the start, a header for each tier, a line for each attempt."""
+    """A banner at the start, a header for each tier, a line for each attempt, by its number where there are several."""
     match event:
         case ClimbBegun():
             return tuple(_climb_begun(event))
@@ -492,8 +504,8 @@ def climb_lines(event: ClimbEvent) -> tuple[str, ...]:
             return (f"── tier {number} of {of}: {tier.name} ({tier.mode}{f'; {models}' if models else ''})",)
         case IterationBegun(tier=name, number=number, of=of, samples=samples) if of > 1:
             return (f"· {name} {number} of {of}" + (f", up to {samples} samples" if samples > 1 else ""),)
-        case AttemptEnded(attempt=attempt):
-            return (f"  {_attempt(attempt)}",)
+        case AttemptEnded(attempt=attempt, samples=samples):
+            return (f"  {f'sample {attempt.sample}: ' if samples > 1 else ''}{_attempt(attempt)}",)
         case TierLeft(tier=name, reason=reason):
             return (f"  {name} is left: {brief(reason, 120)}",)
         case EscalationWarned(text=text):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from pawl.core.change import ChangeSet
+from pawl.core.change import BlobReader, ChangeSet
 from pawl.core.diagnostic import Status, TestCounts, Verdict
+from pawl.core.patch import unified
 from pawl.core.run import DeliveryState, Intent, Report, Review, RunState
 from pawl.core.tiers import AttemptEnd, EscalationState
 from pawl.ui.screen.diff import show_diff
-from pawl.ui.screen.renderer import MARKS
+from pawl.ui.screen.renderer import AS_BEFORE, MARKS
 from pawl.ui.screen.screen import Face, Screen, brief, counted, money, short_model
 
 if TYPE_CHECKING:
@@ -22,13 +23,14 @@ MOST_EDIT_LINES, MOST_EDIT_WIDTH = 120, 400
 OLD_ONLY = "nothing new"
 """How the reason of a check begins that finds only what stood there before."""
 ENDED = {
-    "cut_off": "the answer was cut off at its longest",
+    "cut_off": "the answer was cut off at the length limit",
     "empty": "the model gave no answer",
     "refused": "the model refused to answer",
     "stuck": "the model repeated itself and was stopped",
     "out_of_turns": "no turns were left (--max-turns)",
     "out_of_time": "no time was left (--seconds)",
 }
+CONTINUE = "say what to do differently, and continue with: pawl do -c REQUEST"
 
 
 def tell(shop: Project, report: Report, face: Face, changes: ChangeSet) -> None:
@@ -54,7 +56,23 @@ def tell(shop: Project, report: Report, face: Face, changes: ChangeSet) -> None:
         # No talk with a model has shown it.
         out.lines(report.answer.rstrip("\n"))
     _tell_end(report, out)
+    if report.alternatives and report.delivery is DeliveryState.NEEDS_WORK:
+        tell_alternatives(shop, report.alternatives, out)
     _tell_cost(report, face)
+
+
+def tell_alternatives(shop: Project, kept: Iterable[tuple[int, str]], out: Screen) -> None:
+    """Patches that pass and disagree, each with the command that takes it."""
+    for number, (entry, what) in enumerate(kept, 1):
+        out.say(f"  {number}. {what}  take it with: {out.reword(f'pawl promote {entry}')}")
+        tell_edit(shop.changes(shop.entry(entry)), shop.store.blobs, out)
+
+
+def tell_edit(changes: ChangeSet, blobs: BlobReader, out: Screen) -> None:
+    """The lines that a patch takes away and adds."""
+    for line in unified(changes, blobs).split("\n"):
+        if line[:1] in ("+", "-") and line[:3] not in ("+++", "---"):
+            out.say(f"     {line}", "green" if line[0] == "+" else "red")
 
 
 def show_question(shop: Project, report: Report, face: Face, changes: ChangeSet, *, whole: bool = False) -> bool:
@@ -148,7 +166,7 @@ def _tell_review(review: Review, out: Screen) -> None:
 
 def _tell_end(report: Report, out: Screen) -> None:
     if report.stale:
-        out.say(f"! the approval was not taken: {report.stale}; nothing was written", "bold yellow")
+        out.say(f"! the approval was not accepted: {report.stale}; nothing was written", "bold yellow")
     if report.state is RunState.WAITING:
         hunks = " | --hunks 1,3" if report.question is None or report.question.kind == "change" else ""
         how = f"pawl approve {report.run} [--yes | --reject REASON{hunks}]"
@@ -156,7 +174,7 @@ def _tell_end(report: Report, out: Screen) -> None:
     elif report.state is RunState.WORKING:
         trouble = report.trouble
         if trouble is not None:
-            out.say(f"stopped: {trouble.message}", "bold")
+            out.say(f"stopped: {trouble.message}".replace("stopped: stopped", "stopped"), "bold")
             if trouble.advice:
                 out.hint(trouble.advice)
         what = "loop" if report.intent is Intent.LOOP else "do"
@@ -190,6 +208,8 @@ def _tell_not_done(report: Report, out: Screen) -> None:
         out.hint(report.trouble.advice)
     if report.kept is not None:
         out.hint(f"the change is kept as entry {report.kept}: pawl diff {report.kept}, pawl promote {report.kept}")
+    if report.trouble is None and report.requests and report.climb is None:
+        out.hint(CONTINUE)
 
 
 def _tell_cost(report: Report, face: Face) -> None:
@@ -223,8 +243,8 @@ def verdict_line(verdict: Verdict, why: Sequence[str]) -> list[str]:
 
 def _verdict(verdict: tuple[str, str, str]) -> str:
     step, standing, reason = verdict
-    mark = MARKS[Status(standing)]
-    told = standing == Status.SKIPPED or reason.startswith(OLD_ONLY)
+    mark = AS_BEFORE if reason.startswith(OLD_ONLY) else MARKS[Status(standing)]
+    told = standing == Status.SKIPPED or mark == AS_BEFORE
     return f"{step} {mark}" + (f" ({brief(reason, 40)})" if told else "")
 
 

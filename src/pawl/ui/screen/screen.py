@@ -6,10 +6,10 @@ import os
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Protocol, TextIO
+from typing import ClassVar, Protocol, TextIO
 
 from pawl.core.change import BlobReader, Change, ChangeSet, Node, NodeKind
 from pawl.core.display import ERASE_LINE, Flag, safe_drawing, safe_text, safe_words
@@ -39,8 +39,18 @@ _PLAIN_MARKS = str.maketrans(
 """Replacements for the marks where the terminal has no Unicode."""
 
 
+THEMES: Mapping[str, Mapping[str, str]] = {
+    "light": {"yellow": "magenta", "dim": "bright_black", "cyan": "blue"},
+    "contrast": {"dim": "not dim", "yellow": "bold yellow", "green": "bold green", "red": "bold red"},
+}
+"""The styles that stand in for those of the dark theme."""
+
+
 class Screen:
     """A stream that a person may be looking at. What is `aside` is not worth failing for when nobody is there."""
+
+    theme: ClassVar[Mapping[str, str]] = {}
+    """The user's, for all screens."""
 
     def __init__(self, stream: TextIO, *, color: bool, aside: bool = False, draws: bool = False) -> None:
         self.stream = stream
@@ -276,13 +286,17 @@ def _line_style(line: str) -> str:
     return "bold" if line.startswith(("+++ ", "--- ")) else _LINE_STYLES.get(line[:1], "")
 
 
+def _themed(style: str) -> str:
+    return " ".join(Screen.theme.get(word, word) for word in style.split())
+
+
 def _coloured(lines: Sequence[str], styles: Sequence[str]) -> list[str]:
     from rich.color import ColorSystem
     from rich.style import Style
 
     # The colours that the user's own theme decides; every terminal that has any has these.
     return [
-        Style.parse(style).render(line, color_system=ColorSystem.STANDARD) if style else line
+        Style.parse(_themed(style)).render(line, color_system=ColorSystem.STANDARD) if style else line
         for line, style in zip(lines, styles, strict=True)
     ]
 

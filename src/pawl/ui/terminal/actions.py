@@ -12,7 +12,7 @@ from pathlib import Path
 from pawl.core.change import ChangeSet
 from pawl.core.dialogue import Speaker, TranscriptLine
 from pawl.core.errors import UnknownEntry, UsageError
-from pawl.core.run import Approval, Mode, RunState
+from pawl.core.run import Approval, DeliveryState, Mode, RunState
 from pawl.ui.screen.diff import show_diff
 from pawl.ui.screen.markdown import Blocks, drawn, inert
 from pawl.ui.screen.renderer import shown_call
@@ -46,6 +46,7 @@ class Actions:
         self._wishes = sitting.wishes
         self._shown_call: tuple[object, int] = (None, 0)
         """The newest call when one was shown whole last, and how far back that one was."""
+        self._goal, self._came = "", "not done"
 
     def carry_out(self, name: str, words: str) -> None:
         getattr(self, name)(words)
@@ -106,7 +107,7 @@ class Actions:
     def plan(self, words: str) -> None:
         if words.lower() in ("", "on", "off"):
             self._wishes.planning = words.lower() != "off"
-            how = "planning: nothing can be changed until /plan off" if self._wishes.planning else "planning is over"
+            how = "planning: nothing can be changed until /plan off" if self._wishes.planning else "plan mode is off"
             self._say(f"{how}; mode: {self._wishes.mode_word}")
             return
         self._wishes.planning = True
@@ -138,7 +139,7 @@ class Actions:
     def queue(self, words: str) -> None:
         session = self._sitting.session
         if words.lower() == "clear":
-            self._say(f"taken back: {len(session.unqueue())}")
+            self._say(f"requests removed from the queue: {len(session.unqueue())}")
         elif words:
             self._sitting.follow(words)
         else:
@@ -163,14 +164,14 @@ class Actions:
                 sitting.face.activity("looking for models")
                 words = choose(shop, sitting.face, found_here(shop))
         if not words:
-            self._say(f"the next request asks {sitting.shared.model or 'no model'}")
+            self._say(f"the next request goes to {sitting.shared.model or 'no model'}")
             return
         if not sitting.session.offered(words)[0]:
             raise UsageError(f"there is no model {words!r}", advice="/model lists what is configured and found")
         if accept(shop, sitting.face, words, save=False):
             self._wishes.model = words
             sitting.look_around()
-        self._say(f"the next request asks {sitting.shared.model or 'no model'}")
+        self._say(f"the next request goes to {sitting.shared.model or 'no model'}")
 
     def setup(self, words: str) -> None:
         from pawl.ui.cli.setup import accept, choose, found_here
@@ -182,12 +183,12 @@ class Actions:
         sitting.face.activity("")
         if chosen and accept(shop, sitting.face, chosen):
             sitting.see_settings()
-        self._say(f"the next request asks {sitting.shared.model or 'no model'}")
+        self._say(f"the next request goes to {sitting.shared.model or 'no model'}")
 
     def new(self, words: str) -> None:
         self._wishes.conversation = ""
         self._sitting.meter.context_tokens = 0
-        self._say("a new conversation begins; the last one stays: /resume")
+        self._say("a new conversation begins; the last one is kept: /resume")
 
     def clear(self, words: str) -> None:
         self._sitting.face.clear()
@@ -204,7 +205,7 @@ class Actions:
             return
         choices = self._choices()
         if not choices:
-            raise UnknownEntry("there is nothing to resume yet", advice="say what is to be done")
+            raise UnknownEntry("there is nothing to resume yet", advice="type a request")
         rows = [(str(number), *choice) for number, choice in enumerate(choices, start=1)]
         self._out.table(("", "id", "last", "what"), rows, flexible=3)
         said = (self._sitting.face.line("which? [number or id, Enter: none] ") or "").strip()
@@ -252,7 +253,7 @@ class Actions:
 
     def fork(self, words: str) -> None:
         self._wishes.conversation = self._sitting.session.fork(self._conversation("fork"))
-        self._say(f"continues as {self._wishes.conversation}; the first one stays as it is")
+        self._say(f"continues as {self._wishes.conversation}; the first one is unchanged")
 
     def rewind(self, words: str) -> None:
         """Back to before one of the requests: their entries are undone, and a copy of the conversation ends there."""
@@ -276,7 +277,7 @@ class Actions:
         ]
         if not words:
             self._out.table(("", "when", "entries", "request"), rows, flexible=3)
-            words = (self._sitting.face.line("back to before which? [number, Enter: none] ") or "").strip()
+            words = (self._sitting.face.line("go back to before which request? [number, Enter: none] ") or "").strip()
         if not words:
             return
         if not words.isdigit() or not 0 < int(words) <= len(runs):
@@ -286,29 +287,94 @@ class Actions:
             session.shop.undo_run(run, Wish())
         undone = sorted(one for run in back for one in entries[run])
         self._wishes.conversation = session.fork(conversation, before=points[runs[int(words) - 1]].number)
-        files = (
-            f"entries {', '.join(map(str, undone))} are undone (/redo brings the last back)"
-            if undone
-            else "no file changed"
-        )
+        which = f"entry {undone[0]} is" if len(undone) == 1 else f"entries {', '.join(map(str, undone))} are"
+        files = f"{which} undone (/redo brings the last back)" if undone else "no file changed"
         self._say(f"rewound to before {brief(points[runs[int(words) - 1]].message.text, 60)!r}; {files}")
-        self._out.hint(f"  the whole conversation stays: /resume {conversation}")
+        self._out.hint(f"  the whole conversation is kept: /resume {conversation}")
+
+    def goal(self, words: str) -> None:
+        """A request that is not left before the checks accept it or a limit is reached."""
+        from pawl.agent.escalation import escalation
+
+        sitting = self._sitting
+        if words:
+            self._goal = words
+            order = replace(self._wishes.order(words), loop=escalation())
+            report = sitting.carry(lambda: sitting.session.do(order))
+            done = report is not None and report.delivery is DeliveryState.DONE
+            self._came = f"done, {report.verdict or 'nothing was changed'}" if done and report else "not done"
+        elif self._goal:
+            self._say(f"{self._came}: {self._goal}")
+        else:
+            self._say("there is no goal yet: /goal WORDS")
+
+    def hooks(self, words: str) -> None:
+        from pawl.workspace.hook_runner import hooks_for
+
+        shop = self._sitting.session.shop
+        found = hooks_for(shop.config, shop.workspace)
+        rows = [
+            (str(one.event), one.matcher or "*", one.command, "this machine" if one.host else "sandbox", one.source)
+            for one in found.commands
+        ]
+        if rows:
+            self._out.table(("event", "for", "command", "runs in", "from"), rows, flexible=2)
+        else:
+            self._say("there are no hooks here: docs/settings.md#hooks")
+        self._out.notes(found.notices, "yellow")
+
+    def _promoted(self) -> tuple[ChangeSet, list[str]]:
+        """All that this session has promoted and that stands, and the requests."""
+        shop = self._sitting.session.shop
+        kept = [one for one in map(shop.entry, self._sitting.promoted) if one.active]
+        changes = ChangeSet()
+        for entry in kept:
+            changes = changes.then(shop.changes(entry))
+        if not changes:
+            raise UsageError(
+                "this session has promoted nothing that is not committed", advice="use git commit for the rest"
+            )
+        return changes, [one.title.removeprefix("do: ") for one in kept]
+
+    def pr(self, words: str) -> None:
+        """A pull request of what this session promoted, or a patch file where `gh` is not there."""
+        from pawl.core.patch import git_patch
+        from pawl.settings.config import host_program
+        from pawl.workspace.pull_request import PullRequests, branch_name, hosted
+
+        shop, face = self._sitting.session.shop, self._sitting.face
+        changes, titles = self._promoted()
+        title, text = words or titles[0], "\n".join(f"- {one}" for one in titles)
+        branch = branch_name(title, self._sitting.promoted[-1])
+        self._out.changes(changes, shop.store.blobs)
+        program = host_program("gh", shop.config.environment)
+        if not program:
+            path = Path(f"{branch.removeprefix('pawl/')}.patch")
+            head = f"Subject: [PATCH] {one_line(title)}\n\n{text}\n\n---\n\n".encode("utf-8", "replace")
+            try:
+                with path.open("xb") as file:
+                    file.write(head + git_patch(changes, shop.store.blobs))
+            except OSError as error:
+                raise UsageError(f"{str(path)!r} cannot be written: {error.strerror}", advice="move it away") from error
+            self._say(f"gh is not installed; the change is written to {path} (git apply takes it)")
+            return
+        repository = hosted(shop.tree)
+        said = face.line(f"open a pull request {title!r} at {repository.host}/{repository.name}? [y yes, n no] ") or ""
+        if said.strip().lower() not in ("y", "yes"):
+            self._say("nothing was sent")
+            return
+        face.activity("opening the pull request")
+        host = PullRequests(
+            program=program, repository=repository, environment=shop.config.environment, blobs=shop.store.blobs
+        )
+        self._out.say(f"opened: {host.propose(changes, title, text, branch)}", "bold green")
 
     def commit(self, words: str) -> None:
         """The entries of this session as one commit; its message is drafted from their requests."""
         from pawl.agent.works import commit_changes
 
         sitting, shop = self._sitting, self._sitting.session.shop
-        made = [shop.entry(number) for number in sitting.promoted]
-        kept = [one for one in made if one.active]
-        changes = ChangeSet()
-        for entry in kept:
-            changes = changes.then(shop.changes(entry))
-        if not changes:
-            raise UsageError(
-                "this session has promoted nothing that is not committed", advice="git commit does the rest"
-            )
-        titles = [one.title.removeprefix("do: ") for one in kept]
+        changes, titles = self._promoted()
         message = words or "\n\n".join([titles[0], "\n".join(f"- {one}" for one in titles[1:])]).strip()
         self._out.changes(changes, shop.store.blobs)
         while not words:
@@ -332,8 +398,8 @@ class Actions:
         if made.why_not:
             self._say(f"not compacted: {made.why_not} ({made.before_tokens:,} tokens)")
             return
-        self._say(f"compacted: {made.before_tokens:,} → {made.after_tokens:,} tokens are sent again")
-        self._out.hint(f"  the whole one stays: /resume {self._wishes.conversation}")
+        self._say(f"compacted: {made.before_tokens:,} → {made.after_tokens:,} tokens are sent with each request")
+        self._out.hint(f"  the whole conversation is kept: /resume {self._wishes.conversation}")
         self._wishes.conversation = made.conversation
 
     def context(self, words: str) -> None:
@@ -346,7 +412,7 @@ class Actions:
             self._say(f"latest request: {meter.context_tokens:,} of {meter.context_window:,} tokens")
         if self._wishes.conversation:
             count, tokens = sent_again(self._sitting.session.shop, self._wishes.conversation)
-            self._say(f"sent again of this conversation: {count} messages, about {tokens:,} tokens")
+            self._say(f"sent with each request: {count} messages of this conversation, about {tokens:,} tokens")
         elif meter.fill is None:
             self._say("empty: a new conversation")
 
@@ -461,7 +527,7 @@ class Actions:
         while True:
             changes = drafting.proposed(shop, text)
             if not changes:
-                self._say(f"{drafting.FILE} says that already")
+                self._say(f"{drafting.FILE} already says that")
                 return
             show_diff(self._out, changes, shop.store.blobs)
             said = (sitting.face.line("promote this? [y yes, n no, e edit] ") or "").strip().lower()

@@ -6,10 +6,14 @@ import difflib
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from pawl.core.errors import UsageError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import data_table, written
+
+if TYPE_CHECKING:
+    from pawl.settings.config import Config
 
 IDLE, MODEL = "idle", "model"
 OWN = "yours"
@@ -71,6 +75,28 @@ class Commands:
         return {name: one for one in self.every for name in (one.name, *one.others)}
 
 
+def commands_of(config: Config, workspace: str) -> Commands:
+    """The commands of a workspace, its skills among them."""
+    # They read files of the workspace, which a session does after its first prompt is drawn.
+    from pawl.agent.own_extensions import own_commands
+
+    return Commands(
+        tuple(
+            SessionCommand(
+                name=one.name,
+                help=one.description,
+                group=OWN,
+                arguments=one.arguments,
+                prompt=one.text,
+                model=one.model,
+                source=one.source,
+                needs=frozenset({IDLE}),
+            )
+            for one in own_commands(config, workspace)
+        )
+    )
+
+
 def split(line: str) -> tuple[str, str] | None:
     """The name and the words of a command; None for what is a request. A path such as /etc/hosts is a request."""
     text = line.strip()
@@ -96,4 +122,5 @@ def spoken_here(text: str) -> str:
     """A hint of the command line in the words of a session; commands that it has not stay as they are."""
     names = "|".join(one.name for one in built_in())
     text = re.sub(r"\b(pawl approve \S+) \[.*\]", r"\1", text.replace("pawl do --resume", "pawl resume"))
+    text = text.replace(", and continue with: pawl do -c REQUEST", "")
     return re.sub(rf"\bpawl (?=(?:{names})\b)", "/", text)

@@ -11,12 +11,12 @@ from pawl.core.errors import PawlError, UnknownEntry
 from pawl.core.run import RunState
 from pawl.settings.config import Config
 from pawl.ui.cli.call import Call
-from pawl.ui.cli.main import tell_recovery
+from pawl.ui.cli.main import tell_recovery, tell_unread
 from pawl.ui.cli.parser import Command, continue_option, mixed, mode_options, model_option
 from pawl.ui.screen.approval import edited
 from pawl.ui.screen.screen import FoldingScreen, Screen, brief, one_line
 from pawl.ui.terminal.actions import Actions
-from pawl.ui.terminal.commands import OWN, Commands, SessionCommand
+from pawl.ui.terminal.commands import commands_of
 from pawl.ui.terminal.status import can_draw
 from pawl.ui.terminal.terminal_session import SessionFace, TerminalSession
 
@@ -27,7 +27,12 @@ def words(parser: ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     continue_option(which)
     which.add_argument(
-        "-r", "--resume", nargs="?", const="", metavar="ID", help="resume this conversation or run; choose one without"
+        "-r",
+        "--resume",
+        nargs="?",
+        const="",
+        metavar="ID",
+        help="resume this conversation or run; without ID choose from a list",
     )
     parser.add_argument("--fork-session", action="store_true", help="with -c or -r: continue in a copy of it")
     model_option(parser)
@@ -83,6 +88,7 @@ def begin(sitting: TerminalSession) -> None:
 
     shop, config = sitting.session.shop, sitting.config
     tell_recovery(shop, sitting.face.aside)
+    tell_unread(shop, sitting.face.aside)
     files = folder_trust(config, shop.workspace).files
     if files:
         trusted = is_trusted(config, shop.workspace)
@@ -110,28 +116,13 @@ def begin(sitting: TerminalSession) -> None:
 def look_for_files(sitting: TerminalSession) -> None:
     """Files that can be named with `@`, and the commands that are files."""
     from pawl.agent.instructions import paths_of
-    from pawl.agent.own_extensions import own_commands
 
     shop = sitting.session.shop
     started = time.monotonic()
     paths = paths_of(shop)
     sitting.shared.looks_again = time.monotonic() - started < QUICK
     sitting.shared.paths = tuple(path for path in paths if one_line(path) == path and len(path.split()) == 1)
-    sitting.shared.commands = Commands(
-        tuple(
-            SessionCommand(
-                name=one.name,
-                help=one.description,
-                group=OWN,
-                arguments=one.arguments,
-                prompt=one.text,
-                model=one.model,
-                source=one.source,
-                needs=frozenset({"idle"}),
-            )
-            for one in own_commands(sitting.config, shop.workspace)
-        )
-    )
+    sitting.shared.commands = commands_of(sitting.config, shop.workspace)
 
 
 def _waiting(sitting: TerminalSession) -> None:
@@ -154,7 +145,7 @@ def _take_up(sitting: TerminalSession) -> None:
         elif options.go_on:
             known = sitting.session.conversations(limit=1)
             if not known:
-                raise UnknownEntry("there is no conversation to continue", advice="say what is to be done")
+                raise UnknownEntry("there is no conversation to continue", advice="type a request")
             actions.take_up(known[0].id)
         if options.fork_session and sitting.wishes.conversation:
             actions.fork("")

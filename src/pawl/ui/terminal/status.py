@@ -53,14 +53,14 @@ class SessionChoices:
 
 
 KEYS = (
-    ("Enter", "send a request, or a message to the present run (taken at its next step)"),
+    ("Enter", "send a request, or a message to the current run (read at its next step)"),
     ("Tab", "complete a /command or @file; while a run works: queue the input as the next request"),
     ("!COMMAND", "run a command on a bench, and choose whether its changes are promoted"),
     ("#TEXT", "remember a sentence about this workspace"),
     ("@FILE, @FILE:10-20", "attach a file, or some of its lines"),
     ("Shift-Tab", "the next mode: agent, plan, chat"),
     ("Ctrl-R", "search earlier inputs"),
-    ("Esc, Ctrl-C", "stop the present run; Ctrl-C twice leaves"),
+    ("Esc, Ctrl-C", "stop the current run; Ctrl-C twice leaves"),
     ("Alt-Enter, Ctrl-J, \\ Enter", "a new line"),
     ("Up, Down", "earlier inputs of this workspace"),
     ("Ctrl-O", "show the latest tool call with all of its output; again: the one before it"),

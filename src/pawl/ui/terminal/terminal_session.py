@@ -19,6 +19,7 @@ from pawl.core.errors import PawlError, StoreError, UsageError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Approval, Mode, Report, RunState
 from pawl.settings.config import load
+from pawl.settings.permission_rules import MCP
 from pawl.settings.session_settings import session_settings
 from pawl.ui.cli.call import Call
 from pawl.ui.cli.main import run_words
@@ -192,7 +193,7 @@ class TerminalSession:
     def _later(self, work: Job) -> None:
         """After the present run, if one works."""
         if self.is_working:
-            self.face.out.hint("  waits for the present run")
+            self.face.out.hint("  waits for the current run")
         self.job(work)
 
     def take(self, text: str) -> None:
@@ -208,7 +209,7 @@ class TerminalSession:
         if early:
             self.face.out.hint("  no question is open yet; answer when one comes")
         elif steers:
-            self.face.out.hint("  taken at the next step")
+            self.face.out.hint("  the model gets this at its next step")
         else:
             self.job(lambda: self.request(text))
 
@@ -317,9 +318,9 @@ class TerminalSession:
         planned = self.wishes.planning
         report = self.carry(lambda: self.session.do(order))
         if planned and report is not None and report.answer.strip() and not report.exit_code and self.face.live:
-            self._hand_over(report.answer)
+            self._hand_over(text, report.answer)
 
-    def _hand_over(self, plan: str) -> None:
+    def _hand_over(self, request: str, plan: str) -> None:
         """The plan is carried out if the user says so, as it is or as they edit it."""
         said = (self.face.line("carry out this plan? [y yes, e edit it first, n no] ") or "").strip().lower()
         if said not in ("y", "yes", "e", "edit"):
@@ -327,7 +328,7 @@ class TerminalSession:
             return
         edited = self.face.edited(plan, ".md") if said in ("e", "edit") else plan
         self.wishes.planning, self.wishes.mode = False, Mode.AGENT
-        text = "Carry out the plan." if edited == plan else f"Carry out this plan:\n\n{edited}"
+        text = f"Carry out the plan: {request}" if edited == plan else f"Carry out this plan:\n\n{edited}"
         self.face.out.lines(_echo(text))
         self.request(text)
 
@@ -382,7 +383,7 @@ class TerminalSession:
             self.promoted.append(report.entry)
         queued = self.session.queued
         if report.state is not RunState.ENDED and queued:
-            self.face.out.hint(f"queued, and not begun: {'; '.join(brief(one.text, 60) for one in queued)}")
+            self.face.out.hint(f"queued, not started: {'; '.join(brief(one.text, 60) for one in queued)}")
         self.face.out.say()
         self._call_user("has ended")
 
@@ -399,7 +400,7 @@ class TerminalSession:
         if self.shared.waits:
             lines.append(f"run {self.shared.waits} waits for your answer: pawl approve {self.shared.waits}")
         if self.not_begun:
-            lines.append(f"queued, and not begun: {'; '.join(brief(text, 60) for text in self.not_begun)}")
+            lines.append(f"queued, not started: {'; '.join(brief(text, 60) for text in self.not_begun)}")
         if self.wishes.conversation:
             lines.append("continue this conversation with: pawl -c")
         return lines
@@ -421,8 +422,14 @@ class TerminalSession:
             changed = 0
         if changed != self._settings_time:
             self._settings_time = changed
-            self.config = self.session.shop.config = load(self.config.environment)
-            self.settings = session_settings(self.config)
+            try:
+                config = load(self.config.environment)
+                self.settings = session_settings(config)
+            except PawlError as error:
+                self.tell_error(error)
+                self.face.out.hint("  the settings from before are still used")
+                return
+            self.config = self.session.shop.config = config
             self.look_around()
 
     def look_around(self) -> None:
@@ -434,7 +441,11 @@ class TerminalSession:
         run_words(self.session.shop, words, self.face.out)
 
     def _carry_out(self, command: SessionCommand, words: str) -> None:
-        if command.prompt:
+        if command.group == OWN and command.name.startswith(MCP):
+            from pawl.agent.tools.served_tools import prompt_request
+
+            self.request(prompt_request(self.session.shop, command.name, words))
+        elif command.prompt:
             from pawl.agent.own_extensions import filled
 
             self.request(filled(command.prompt, words), model=command.model)

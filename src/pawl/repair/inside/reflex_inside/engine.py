@@ -227,6 +227,8 @@ class Engine:
         self.wire.send(
             "baseline",
             failing=named(baseline.failing),
+            said=[f"{one.kind}: {one.message}" for one in map(baseline.outcomes.__getitem__, baseline.failing[:200])],
+            ending=named(baseline.ending),
             passed=len(baseline.passing),
             flaky=named(baseline.flaky),
             ordered=named(baseline.ordered),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import pickle
 import resource
@@ -102,6 +103,11 @@ def end_child(process: int) -> None:
 
 def forked(call: Callable[[], Any], seconds: float) -> Any:
     """The result of `call` in a fork of this process; None when it dies or takes longer."""
+    return next(iter(forked_each(lambda: iter([call()]), seconds)), None)
+
+
+def forked_each(items: Callable[[], Iterator[Any]], seconds: float) -> list[Any]:
+    """The items, made in a fork of this process, that it came to before it died or its time was up."""
     reader, writer = os.pipe()
     process = os.fork()
     if process == 0:
@@ -110,7 +116,9 @@ def forked(call: Callable[[], Any], seconds: float) -> Any:
             os.setpgid(0, 0)
             silence()
             with os.fdopen(writer, "wb") as stream:
-                pickle.dump(call(), stream)
+                for item in items():
+                    pickle.dump(item, stream)
+                    stream.flush()
         os._exit(0)
     os.close(writer)
     data = _read_until(reader, time.monotonic() + seconds)
@@ -118,20 +126,18 @@ def forked(call: Callable[[], Any], seconds: float) -> Any:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process, signal.SIGKILL)
     end_child(process)
-    if data is None:
-        return None
+    made, pickled = [], io.BytesIO(data)
     with contextlib.suppress(EOFError, pickle.UnpicklingError, AttributeError, ImportError, IndexError):
-        return pickle.loads(data)
-    return None
+        while True:
+            made.append(pickle.load(pickled))
+    return made
 
 
-def _read_until(reader: int, deadline: float) -> bytes | None:
+def _read_until(reader: int, deadline: float) -> bytes:
     parts: list[bytes] = []
     while True:
         ready, _, _ = select.select([reader], [], [], max(0.0, deadline - time.monotonic()))
-        if not ready:
-            return None
-        part = os.read(reader, 1 << 20)
+        part = os.read(reader, 1 << 20) if ready else b""
         if not part:
             return b"".join(parts)
         parts.append(part)

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Protocol
 
-from reflex_inside.processes import Catch, Clock, TimeUp, forked
+from reflex_inside.processes import Catch, Clock, TimeUp, forked, forked_each
 
 MESSAGE_LENGTH = 400
+ENDED = "Ended"
 LONG_WAIT = 0.2
 
 
@@ -36,6 +37,11 @@ class Outcome:
     @property
     def timed_out(self) -> bool:
         return self.kind == "TimeUp"
+
+    @property
+    def ended_all(self) -> bool:
+        """Whether it ended the process that ran it."""
+        return self.kind == ENDED
 
     @property
     def waits(self) -> bool:
@@ -123,6 +129,8 @@ class SuiteBaseline:
     flaky: list[int] = field(default_factory=list)
     ordered: list[int] = field(default_factory=list)
     """Tests whose ending depends on what ran before them."""
+    ending: list[int] = field(default_factory=list)
+    """Tests that end the process: no patch is looked for that mends them, and none is judged by them."""
     complete: bool = True
     elsewhere: list[int] = field(default_factory=list)
     """Failing tests that seem to have another cause than the one looked for."""
@@ -133,16 +141,30 @@ class SuiteBaseline:
 
 
 def run_all(suite: Suite, order: list[int], deadline: float, patience: float = 1.0) -> list[tuple[int, Outcome]]:
+    return list(run_each(suite, order, deadline, patience))
+
+
+def run_each(suite: Suite, order: list[int], deadline: float, patience: float = 1.0) -> Iterator[tuple[int, Outcome]]:
     """Runs the tests in this order until the deadline."""
-    ended: list[tuple[int, Outcome]] = []
     hangs = 0
     for index in order:
-        if ended and time.monotonic() > deadline:
+        if index != order[0] and time.monotonic() > deadline:
             break
         limit = TEST_SECONDS if hangs < HANGS_BEFORE_HURRY else TEST_SECONDS_AFTER_HANGS
         outcome = suite.run(index, limit * patience)
         hangs += outcome.timed_out
-        ended.append((index, outcome))
+        yield index, outcome
+
+
+def run_apart(suite: Suite, order: list[int], deadline: float, seconds: float) -> list[tuple[int, Outcome]]:
+    """Runs the tests in this order in other processes: one that ends its process is noted, and the rest goes on."""
+    ended: list[tuple[int, Outcome]] = []
+    while len(ended) < len(order):
+        left = order[len(ended) :]
+        ended += forked_each(lambda left=left: run_each(suite, left, deadline), seconds)  # type: ignore[misc]
+        if time.monotonic() > deadline or len(ended) == len(order):
+            break
+        ended.append((order[len(ended)], Outcome(passed=False, kind=ENDED, message="it ends the interpreter")))
     return ended
 
 
@@ -151,15 +173,16 @@ def take_baseline(suite: Suite, seconds: float) -> SuiteBaseline | None:
     everything = list(range(len(suite.cases)))
     deadline = time.monotonic() + seconds * 0.4
     started = time.monotonic()
-    first = forked(lambda: run_all(suite, everything, deadline), seconds * 0.5 + 5)
-    if first is None:
+    first = run_apart(suite, everything, deadline, seconds * 0.5 + 5)
+    if not first:
         return None
     first = _look_again_at_hangs(suite, first, deadline)
     spent = time.monotonic() - started
     outcomes = dict(first)
-    failing = [index for index, outcome in first if not outcome.passed]
+    ending = [index for index, outcome in first if outcome.ended_all]
+    failing = [index for index, outcome in first if not outcome.passed and not outcome.ended_all]
     passing = [index for index, outcome in first if outcome.passed]
-    baseline = SuiteBaseline(outcomes, failing, passing, complete=len(first) == len(everything))
+    baseline = SuiteBaseline(outcomes, failing, passing, ending=ending, complete=len(first) == len(everything))
     if failing and spent < seconds * CHEAP_SHARE:
         _compare_orders(suite, baseline, seconds)
     return baseline
@@ -184,7 +207,11 @@ def _look_again_at_hangs(suite: Suite, first: list[tuple[int, Outcome]], deadlin
 
 def _compare_orders(suite: Suite, baseline: SuiteBaseline, seconds: float) -> None:
     """Same order once more for flakiness; then, in one process, failing tests first and twice for order."""
-    quick = [index for index, outcome in baseline.outcomes.items() if not outcome.timed_out and not outcome.waits]
+    quick = [
+        index
+        for index, outcome in baseline.outcomes.items()
+        if not (outcome.timed_out or outcome.waits or outcome.ended_all)
+    ]
     deadline = time.monotonic() + seconds * CHEAP_SHARE
     again = forked(lambda: run_all(suite, quick, deadline), seconds * 0.2 + 2)
     turned = sorted(quick, key=lambda index: (baseline.outcomes[index].passed, -index))

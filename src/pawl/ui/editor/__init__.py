@@ -1,0 +1,1 @@
+"""Pawl in an editor, over the Agent Client Protocol."""

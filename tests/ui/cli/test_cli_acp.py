@@ -1,0 +1,323 @@
+"""`pawl acp` as an editor uses it: the official client of the protocol, over the pipes of a real process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from acp import PROTOCOL_VERSION, RequestError, helpers, schema, spawn_agent_process
+from ui.cli import mcp_servers
+from ui.cli.console import PAWL, Pawl
+from ui.cli.projects import Project
+from ui.cli.test_cli_do import FILES, FIX, RIGHT, Script, script
+
+__all__ = ["script"]
+
+PLAN = """
+[[turn]]
+answer = '''First the function, then its test.'''
+"""
+SLOW = """
+[[turn]]
+answer = { text = "I wait.", calls = [{ name = "run_command", arguments = { command = "echo begun; sleep 60" } }] }
+[[turn]]
+answer = "Done."
+"""
+ASKS = """
+[[turn]]
+answer = { calls = [{ name = "strict_patch", arguments = { path = "app.py", old = "+ 2", new = "+ 1" } }] }
+[[turn]]
+[[turn.answer.calls]]
+name = "strict_patch"
+arguments = { path = "test_app.py", old = "after(2) == 3", new = "after(3) == 4" }
+[[turn]]
+answer = "One is added now."
+"""
+
+
+@dataclass
+class Editor:
+    """An editor that answers questions as the test says and shows nothing."""
+
+    answers: list[str] = field(default_factory=lambda: ["yes"])
+    buffers: dict[str, str] = field(default_factory=dict)
+    files: bool = True
+    updates: list[Any] = field(default_factory=list)
+    asked: list[Any] = field(default_factory=list)
+    heard: Callable[[Any], Awaitable[None]] | None = None
+
+    async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
+        self.updates.append(update)
+        if self.heard is not None:
+            await self.heard(update)
+
+    async def request_permission(self, session_id: str, tool_call: Any, options: list[Any], **_: Any) -> Any:
+        self.asked.append((tool_call, options))
+        answer = self.answers.pop(0)
+        if not answer:
+            return schema.RequestPermissionResponse(outcome=schema.DeniedOutcome(outcome="cancelled"))
+        return schema.RequestPermissionResponse(outcome=schema.AllowedOutcome(outcome="selected", option_id=answer))
+
+    async def read_text_file(self, session_id: str, path: str, **_: Any) -> schema.ReadTextFileResponse:
+        if path in self.buffers:
+            return schema.ReadTextFileResponse(content=self.buffers[path])
+        return schema.ReadTextFileResponse(content=Path(path).read_text())
+
+    async def write_text_file(self, session_id: str, path: str, content: str, **_: Any) -> None:
+        self.buffers[path] = content
+        Path(path).write_text(content)
+
+    def on_connect(self, conn: Any) -> None:
+        pass
+
+    def of(self, kind: str) -> list[Any]:
+        return [one for one in self.updates if one.session_update == kind]
+
+    @property
+    def said(self) -> str:
+        return "".join(one.content.text for one in self.of("agent_message_chunk"))
+
+
+@asynccontextmanager
+async def connected(editor: Editor, cwd: Path, model: str = "") -> AsyncIterator[Any]:
+    environment = {**os.environ, **({"PAWL_MODEL": model} if model else {})}  # noqa: TID251
+    errors = {"stderr": subprocess.DEVNULL}
+    async with spawn_agent_process(
+        editor, *PAWL, "acp", env=environment, cwd=cwd, use_unstable_protocol=True, transport_kwargs=errors
+    ) as (agent, _):
+        files = schema.FileSystemCapabilities(read_text_file=editor.files, write_text_file=editor.files)
+        ready = await agent.initialize(PROTOCOL_VERSION, schema.ClientCapabilities(fs=files))
+        assert ready.protocol_version == 1 and ready.agent_info.name == "pawl"
+        yield agent
+
+
+def played(work: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(asyncio.wait_for(work(), 120))
+
+
+@pytest.mark.spec("F6")
+def test_a_prompt_becomes_a_change_that_the_editor_shows_as_a_diff_and_the_user_promotes(
+    project: Project, script: Script, tmp_path: Path
+):
+    pawl, editor = project(FILES), Editor()
+
+    async def work() -> None:
+        async with connected(editor, tmp_path, script(FIX)) as agent:
+            begun = await agent.new_session(cwd=str(pawl.workspace))
+            assert [one.id for one in begun.modes.available_modes] == ["agent", "plan", "chat"]
+            assert {one.id for one in begun.config_options} == {"mode", "model", "reasoning", "approval"}
+            text = helpers.text_block("fix the bug in after")
+            ended = await agent.prompt(session_id=begun.session_id, prompt=[text])
+            assert ended.stop_reason == "end_turn" and ended.usage.input_tokens > 0
+            (session,) = (await agent.list_sessions(cwd=str(pawl.workspace))).sessions
+            assert (session.session_id, session.title) == (begun.session_id, "fix the bug in after")
+
+    played(work)
+    assert (pawl.workspace / "app.py").read_text() == RIGHT
+    ((call, options),) = editor.asked
+    (shown,) = (one for one in call.content if one.type == "diff")
+    assert (shown.path, shown.old_text, shown.new_text) == (str(pawl.workspace / "app.py"), FILES["app.py"], RIGHT)
+    assert [one.kind for one in options] == ["allow_once", "reject_once"]
+    assert "I look." in editor.said and "verdict   verified" in editor.said and "promoted as entry 1" in editor.said
+    started = {one.tool_call_id: one for one in editor.of("tool_call")}
+    kinds = [one.kind for one in started.values()]
+    assert kinds[:2] == ["read", "edit"] and "execute" in kinds
+    edit = next(one for one in started.values() if one.kind == "edit")
+    assert edit.locations[0].path == str(pawl.workspace / "app.py") and edit.content[0].new_text == "+ 1"
+    ends = {one.tool_call_id: one.status for one in editor.of("tool_call_update") if one.status}
+    assert set(ends.values()) == {"completed"} and set(ends) == set(started)
+    assert editor.of("usage_update")[-1].size > 0
+    offered = {one.name for one in editor.of("available_commands_update")[0].available_commands}
+    assert {"undo", "history", "refactoring"} <= offered
+
+
+@pytest.mark.spec("F6")
+def test_a_rejected_change_is_kept_and_a_question_that_was_called_off_can_be_answered_later(
+    project: Project, script: Script
+):
+    pawl, editor = project(FILES), Editor(answers=["no", ""])
+
+    async def work() -> None:
+        async with connected(editor, pawl.workspace, script(FIX)) as agent:
+            begun = await agent.new_session(cwd=str(pawl.workspace))
+            prompt = [helpers.text_block("fix the bug in after")]
+            await agent.prompt(session_id=begun.session_id, prompt=prompt)
+            await agent.prompt(session_id=begun.session_id, prompt=prompt)
+
+    played(work)
+    assert (pawl.workspace / "app.py").read_text() == FILES["app.py"]
+    assert "not done: rejected; nothing was changed" in editor.said and "waits for your approval" in editor.said
+    assert pawl("approve", "--yes").code == 0
+    assert (pawl.workspace / "app.py").read_text() == RIGHT
+
+
+@pytest.mark.spec("F6")
+def test_edits_that_are_not_saved_are_the_users_own_they_are_merged_or_stop_the_promotion(
+    project: Project, script: Script
+):
+    pawl = project({**FILES, "app.py": f"# first\n\n\n\n{FILES['app.py']}"})
+    place = str(pawl.workspace / "app.py")
+    before = Path(place).read_text()
+    editor = Editor(buffers={place: before.replace("+ 2", "+ 3")}, answers=["yes"])
+
+    async def work() -> None:
+        async with connected(editor, pawl.workspace, script(FIX)) as agent:
+            begun = await agent.new_session(cwd=str(pawl.workspace))
+            prompt = [helpers.text_block("fix the bug in"), helpers.resource_link_block("app.py", f"file://{place}")]
+            await agent.prompt(session_id=begun.session_id, prompt=prompt)
+            assert Path(place).read_text() == before and not editor.asked
+            assert "edits in your editor that are not saved, at the same place" in editor.said
+            editor.buffers[place] = before.replace("# first", "# mine")
+            await agent.prompt(session_id=begun.session_id, prompt=prompt)
+
+    played(work)
+    assert editor.buffers[place] == Path(place).read_text() == before.replace("# first", "# mine").replace("+ 2", "+ 1")
+    assert pawl("undo").code == 0
+    assert Path(place).read_text() == before.replace("# first", "# mine")
+
+
+@pytest.mark.spec("F6")
+def test_cancel_stops_the_run_at_once_and_the_session_goes_on(project: Project, script: Script):
+    pawl, editor = project(FILES), Editor()
+
+    async def work() -> None:
+        async with connected(editor, pawl.workspace, script(SLOW)) as agent:
+            begun = await agent.new_session(cwd=str(pawl.workspace))
+
+            async def stop(update: Any) -> None:
+                if update.session_update == "tool_call_update" and "begun" in str(update.content):
+                    await agent.cancel(session_id=begun.session_id)
+
+            editor.heard = stop
+            ended = await agent.prompt(session_id=begun.session_id, prompt=[helpers.text_block("sleep a while")])
+            assert ended.stop_reason == "cancelled"
+            ended = await agent.prompt(session_id=begun.session_id, prompt=[helpers.text_block("/history --all")])
+            assert ended.stop_reason == "end_turn"
+
+    played(work)
+    assert "resume it with: pawl do --resume" in editor.said
+    assert pawl.json("history", "--runs")["runs"][0]["state"] == "working"
+
+
+@pytest.mark.spec("F6", "C2")
+def test_mode_approval_and_model_stay_the_users(project: Project, script: Script):
+    pawl, editor = project(FILES), Editor(answers=["always", "yes"])
+
+    async def work() -> None:
+        async with connected(editor, pawl.workspace, script(PLAN)) as agent:
+            session = (await agent.new_session(cwd=str(pawl.workspace))).session_id
+            await agent.set_session_mode(session_id=session, mode_id="plan")
+            await agent.prompt(session_id=session, prompt=[helpers.text_block("add a test of after")])
+            script(ASKS)
+            options = await agent.set_config_option(config_id="mode", session_id=session, value="agent")
+            assert next(one for one in options.config_options if one.id == "mode").current_value == "agent"
+            await agent.set_config_option(config_id="approval", session_id=session, value="each")
+            await agent.prompt(session_id=session, prompt=[helpers.text_block("fix the bug in after, and its test")])
+            for wrong in ({"config_id": "model", "value": "nobody/nothing"}, {"config_id": "mode", "value": "root"}):
+                with pytest.raises(RequestError, match="there is no"):
+                    await agent.set_config_option(session_id=session, **wrong)
+
+    played(work)
+    first, *_ = editor.asked
+    assert [one.kind for one in first[1]] == ["allow_once", "allow_always", "reject_once"]
+    assert first[0].title == "carry out strict_patch?"
+    assert "First the function, then its test." in editor.said
+    assert [call.title for call, _ in editor.asked[1:]] == ["promote 2 changed files?"]
+
+
+@pytest.mark.spec("F6")
+def test_a_session_is_loaded_with_all_that_was_said_and_goes_on_in_another_process(project: Project, script: Script):
+    pawl, first, second = project(FILES), Editor(), Editor()
+
+    async def work() -> None:
+        async with connected(first, pawl.workspace, script(FIX)) as agent:
+            session = (await agent.new_session(cwd=str(pawl.workspace))).session_id
+            await agent.prompt(session_id=session, prompt=[helpers.text_block("fix the bug in after")])
+            await agent.close_session(session_id=session)
+            with pytest.raises(RequestError, match="there is no session"):
+                await agent.prompt(session_id=session, prompt=[helpers.text_block("more")])
+        async with connected(second, pawl.workspace, script(PLAN)) as agent:
+            loaded = await agent.load_session(cwd=str(pawl.workspace), session_id=session)
+            assert loaded.modes.current_mode_id == "agent"
+            assert [one.content.text for one in second.of("user_message_chunk")] == ["fix the bug in after"]
+            assert "One is added now." in second.said
+            assert next(one.title for one in second.of("tool_call")) == "file_read app.py"
+            await agent.set_session_mode(session_id=session, mode_id="chat")
+            await agent.prompt(session_id=session, prompt=[helpers.text_block("and how would you test it?")])
+            with pytest.raises(RequestError, match="there is no conversation"):
+                await agent.resume_session(cwd=str(pawl.workspace), session_id="c0000dead")
+
+    played(work)
+    assert "First the function" in second.said
+
+
+@pytest.mark.spec("F6")
+def test_wrong_input_of_an_editor_is_an_error_that_says_what_to_do(project: Project, pawl: Pawl, script: Script):
+    workspace, editor = project({**FILES, ".env": "TOKEN=abcdef123456\n"}).workspace, Editor()
+
+    async def work() -> None:
+        async with connected(editor, workspace) as agent:
+            for cwd, said in (("not/absolute", "not an absolute path"), ("/nowhere/at/all", "nowhere")):
+                with pytest.raises(RequestError, match=said):
+                    await agent.new_session(cwd=cwd)
+            session = (await agent.new_session(cwd=str(workspace))).session_id
+            with pytest.raises(RequestError, match="no model is configured") as refused:
+                await agent.prompt(session_id=session, prompt=[helpers.text_block("explain after")])
+            assert refused.value.code == -32000
+            with pytest.raises(RequestError, match="images and audio"):
+                await agent.prompt(session_id=session, prompt=[helpers.image_block("AAAA", "image/png")])
+        async with connected(editor, workspace, script(PLAN)) as agent:
+            session = (await agent.new_session(cwd=str(workspace))).session_id
+            secret = helpers.embedded_text_resource(f"file://{workspace}/.env", "TOKEN=abcdef123456")
+            words = helpers.text_block("what does after do?")
+            await agent.prompt(session_id=session, prompt=[words, helpers.resource_block(secret)])
+
+    played(work)
+    assert ".env may not be read by a model and was left out" in editor.said
+
+
+USES = """
+[[turn]]
+answer = { calls = [{ name = "mcp__my-cheese__echo", arguments = { text = "gouda" } }] }
+[[turn]]
+answer = "It says gouda."
+"""
+
+
+@pytest.mark.spec("F6")
+def test_the_editors_mcp_servers_are_offered_after_a_yes_and_not_after_a_no(project: Project, script: Script):
+    pawl = project({**FILES, "server.py": mcp_servers.SOURCE})
+    offered = schema.McpServerStdio(name="my cheese", command="python3", args=["server.py", "plain"], env=[])
+    broken = schema.McpServerStdio(name="broken", command="nothing-of-that-name", args=[], env=[])
+    first, second = Editor(answers=["no"]), Editor(answers=["yes", "yes", "yes"])
+
+    async def work() -> None:
+        for editor in (first, second):
+            async with connected(editor, pawl.workspace, script(USES)) as agent:
+                begun = await agent.new_session(cwd=str(pawl.workspace), mcp_servers=[offered, broken])
+                await agent.prompt(session_id=begun.session_id, prompt=[helpers.text_block("change app.py: name it")])
+
+    played(work)
+    assert [call.title for call, _ in first.asked] == ["offer the tools of the MCP server my-cheese to the model?"]
+    assert "echo: Says the text again." in first.asked[0][0].content[0].content.text
+    assert "the MCP server broken is left out" in first.said
+    assert "failed" in {one.status for one in first.of("tool_call_update")}
+    assert [call.title for call, _ in second.asked][1] == "carry out mcp__my-cheese__echo?"
+    assert "gouda" in str([one.content for one in second.of("tool_call_update") if one.status == "completed"])
+
+
+def test_without_an_editor_it_says_who_starts_it(pawl: Pawl, tmp_path: Path):
+    (tmp_path / "given").write_text("{}")
+    for given in ("/dev/null", str(tmp_path / "given")):
+        with open(given, "rb") as file:
+            done = subprocess.run([*PAWL, "acp"], stdin=file, capture_output=True, text=True, check=False)
+        assert done.returncode == 42 and "let your editor start it" in done.stderr, done
+    done = subprocess.run([*PAWL, "acp"], input="no message\n", capture_output=True, text=True, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done

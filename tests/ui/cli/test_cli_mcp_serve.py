@@ -1,0 +1,182 @@
+"""`pawl mcp serve`: Pawl's commands as tools of another agent, with a person's yes before anything is promoted."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ui.cli.console import PAWL, Pawl
+
+from pawl.agent.mcp_server import command_tools
+
+META = "io.modelcontextprotocol/"
+TYPES = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "array": list, "object": dict}
+
+
+class Client:
+    """Talks with the server as an agent does; `said` is what a person answers, None for a client that cannot ask."""
+
+    def __init__(self, process: subprocess.Popen, said: str | None = None, *, modern: bool = False) -> None:
+        self._process = process
+        self._said, self._modern = said, modern
+        self._number = 0
+        self.asked: list[str] = []
+        self.progress: list[dict] = []
+        able = {} if said is None else {"elicitation": {}}
+        self.capabilities = able
+        if not modern:
+            given = {"protocolVersion": "2025-06-18", "capabilities": able, "clientInfo": {"name": "t", "version": "1"}}
+            assert self.ask("initialize", given)["result"]["protocolVersion"] == "2025-06-18"
+            self.send({"method": "notifications/initialized"})
+
+    def send(self, message: dict) -> None:
+        self._process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        self._process.stdin.flush()
+
+    def read(self) -> dict:
+        return json.loads(self._process.stdout.readline())
+
+    def ask(self, method: str, params: dict) -> dict[str, Any]:
+        self._number += 1
+        if self._modern:
+            stamp = {"protocolVersion": "2026-07-28", "clientCapabilities": self.capabilities}
+            params = {**params, "_meta": {**params.get("_meta", {}), **{META + key: one for key, one in stamp.items()}}}
+        self.send({"id": self._number, "method": method, "params": params})
+        while True:
+            message = self.read()
+            if message.get("method") == "elicitation/create":
+                self.send({"id": message["id"], "result": self._answer(message["params"])})
+            elif message.get("method") == "notifications/progress":
+                self.progress.append(message["params"])
+            elif message.get("id") == self._number:
+                return message
+
+    def _answer(self, question: dict) -> dict:
+        self.asked.append(question["message"])
+        return {"action": self._said, "content": {"agree": True}}
+
+    def call(self, tool: str, **arguments: object) -> dict:
+        params = {"name": tool, "arguments": arguments, "_meta": {"progressToken": "p"}}
+        result = self.ask("tools/call", params)["result"]
+        if result.get("resultType") == "input_required":
+            question = result["inputRequests"]["agree"]
+            assert question["method"] == "elicitation/create"
+            params["inputResponses"] = {"agree": self._answer(question["params"])}
+            result = self.ask("tools/call", params)["result"]
+        return result
+
+
+@contextmanager
+def serving(pawl: Pawl, said: str | None = None, *, modern: bool = False) -> Iterator[Client]:
+    words = [*PAWL, "-C", str(pawl.workspace), "mcp", "serve"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        yield Client(process, said, modern=modern)
+        process.stdin.close()
+        assert process.wait(30) == 0
+
+
+def kept(client: Client) -> int:
+    """The entry of a command that made a file."""
+    ran = client.call("run", command=["sh", "-c", "echo done; echo hello > made.txt"])
+    assert not ran.get("isError"), ran
+    assert ran["structuredContent"]["stdout"] == "done\n"
+    return ran["structuredContent"]["kept"]
+
+
+@pytest.mark.spec("F6")
+@pytest.mark.parametrize("modern", [False, True], ids=["older", "newer"])
+def test_a_persons_yes_promotes_and_undoes_and_a_no_does_not(pawl: Pawl, modern: bool):
+    made: Path = pawl.workspace / "made.txt"
+    with serving(pawl, "decline", modern=modern) as client:
+        entry = kept(client)
+        refused = client.call("promote", entry=entry)
+        assert refused["isError"] and "the person said no" in refused["content"][0]["text"]
+        assert "+hello" in client.asked[0] and not made.exists()
+    with serving(pawl, "accept", modern=modern) as client:
+        promoted = client.call("promote", entry=entry)
+        assert not promoted.get("isError"), promoted
+        assert made.read_text() == "hello\n"
+        undone = client.call("undo", entry=promoted["structuredContent"]["entry"])
+        assert not undone.get("isError") and not made.exists()
+        assert len(client.asked) == 2
+
+
+@pytest.mark.spec("F6")
+def test_where_nobody_can_be_asked_the_entry_stays_unless_the_settings_allow_it(
+    pawl: Pawl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    with serving(pawl) as client:
+        entry = kept(client)
+        refused = client.call("promote", entry=entry)
+        assert refused["isError"] and f"pawl promote -- {entry}" in refused["content"][0]["text"]
+    (tmp_path / "config.toml").write_text('[mcp]\npromote = "allow"\n')
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+    with serving(pawl) as client:
+        assert not client.call("promote", entry=entry).get("isError")
+    assert (pawl.workspace / "made.txt").exists()
+
+
+@pytest.mark.spec("F6")
+@pytest.mark.parametrize("modern", [False, True], ids=["older", "newer"])
+def test_results_have_the_types_that_the_tools_promise(pawl: Pawl, modern: bool):
+    with serving(pawl, modern=modern) as client:
+        told = {one["name"]: one for one in client.ask("tools/list", {})["result"]["tools"]}
+        assert list(told) == [one["name"] for one in command_tools()]
+        entry = kept(client)
+        calls = {
+            "locate": {"text": "hello"},
+            "diff": {"entry": entry},
+            "history": {},
+            "verify": {"only": "syntax"},
+            "do": {"request": "undo"},
+            "fix": {},
+        }
+        for tool, arguments in calls.items():
+            result = client.call(tool, **arguments)
+            if result.get("isError"):
+                assert tool == "fix" and "test" in result["content"][0]["text"]
+                continue
+            for name, kind in told[tool]["outputSchema"]["properties"].items():
+                kinds = kind["type"] if isinstance(kind["type"], list) else [kind["type"]]
+                value = result["structuredContent"][name]
+                fits = isinstance(value, tuple(TYPES[one] for one in kinds if one != "null"))
+                assert fits or (value is None and "null" in kinds), (tool, name, value)
+            assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
+        assert "+hello" in client.call("diff", entry=entry)["structuredContent"]["patch"]
+
+
+@pytest.mark.spec("F6")
+def test_what_is_wrong_is_answered_and_the_server_goes_on(pawl: Pawl):
+    with serving(pawl) as client:
+        client._process.stdin.write(b"not json\n\n[1]\n")
+        client.send({})
+        assert client.read()["error"]["code"] == -32700
+        assert client.ask("tools/run", {})["error"]["code"] == -32601
+        assert client.ask("tools/call", {"name": "teleport"})["error"]["code"] == -32602
+        wrong = client.ask("server/discover", {"_meta": {f"{META}protocolVersion": "1999-01-01"}})["error"]
+        assert wrong["code"] == -32022 and "2026-07-28" in wrong["data"]["supported"]
+        assert "missing: text" in client.call("locate")["content"][0]["text"]
+        assert "unknown: rm" in client.call("history", rm="-rf")["content"][0]["text"]
+        # No word of a client is an option of the command.
+        tried = client.call("promote", entry="--allow-protected")
+        assert tried["isError"]
+        assert client.call("run", command=["--net", "true"])["isError"]
+        assert client.ask("ping", {})["result"] == {}
+
+
+@pytest.mark.spec("F6")
+def test_a_call_tells_its_progress_and_is_stopped_when_the_client_says_so(pawl: Pawl):
+    with serving(pawl) as client:
+        params = {"name": "run", "arguments": {"command": ["sleep", "600"]}, "_meta": {"progressToken": 7}}
+        client.send({"id": "long", "method": "tools/call", "params": params})
+        told = client.read()["params"]
+        assert (told["progressToken"], told["message"][:4]) == (7, "run:")
+        client.send({"method": "notifications/cancelled", "params": {"requestId": "long"}})
+        while "method" in (message := client.read()):
+            pass
+        assert message["id"] == "long"

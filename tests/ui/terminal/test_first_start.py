@@ -1,0 +1,94 @@
+"""The first start in an empty home: each way to a model is found, chosen, tried, saved, and answers."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from models import local_stand_in
+from models.local_files import model_file
+from models.provider_socket import Connection, provider
+from ui.cli.test_cli_setup import EVENTS, home, models, whole
+from ui.terminal.conftest import Place
+
+__all__ = ["home"]
+
+SERVERS = {"llamacpp": 8080, "vllm": 8000, "lmstudio": 1234}
+"""The ports at which these listen."""
+KEY = "OPENAI_API_KEY=sk-first-start-0123456789\n"
+
+
+def answer(connection: Connection) -> None:
+    """The list of models, or the answer of one."""
+    if connection.provider.requests[-1].target.endswith("/models"):
+        connection.send(models("small")[0])
+    else:
+        connection.send(whole(EVENTS, content_type="text/event-stream"))
+
+
+@contextmanager
+def server(port: int = 0) -> Iterator[int]:
+    try:
+        with provider(*[[answer]] * 30, port=port) as playing:
+            yield playing.port
+    except OSError:
+        pytest.skip(f"port {port} is taken on this machine")
+
+
+@pytest.mark.parametrize("way", ["key", "env file", "env file of the folder", "ollama", *SERVERS])
+def test_a_model_is_found_tried_saved_and_answers(way: str, place: Place, home: Path, monkeypatch: pytest.MonkeyPatch):
+    with server(SERVERS.get(way, 0)) as port:
+        if way == "ollama":
+            monkeypatch.setenv("OLLAMA_HOST", f"127.0.0.1:{port}")
+        elif way not in SERVERS:
+            monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{port}/v1")
+        if way == "key":
+            monkeypatch.setenv("OPENAI_API_KEY", KEY.strip().partition("=")[2])
+        elif way == "env file":
+            (home / ".config/pawl").mkdir(parents=True)
+            (home / ".config/pawl/.env").write_text(KEY)
+        elif way == "env file of the folder":
+            (place.workspace / ".env").write_text(KEY)
+        name = f"{way if way in SERVERS or way == 'ollama' else 'openai'}/small"
+        with place.open("--mode", "chat", columns=100) as seen:
+            seen.expect("no model is configured")
+            if way.endswith("folder"):
+                seen.expect("1  save this key for yourself, and use openai")
+                seen.expect("which?")
+                seen.type("1\r")
+                seen.expect("OPENAI_API_KEY is saved in")
+            seen.expect(f"1  {name}")
+            seen.expect("which?", times=2 if way.endswith("folder") else 1)
+            seen.type("1\r")
+            seen.expect(f"✓ {name} answered in")
+            seen.expect("it is the default from now on")
+            seen.expect_status("/help")
+            seen.type("is it ready?\r")
+            seen.expect("\nready\n")
+            seen.expect("1 request")
+            seen.type("\x04")
+            assert seen.finish() == 0
+    assert (home / ".config/pawl/config.toml").read_text() == f'[models]\ndefault = "{name}"\n'
+
+
+def test_a_file_on_this_machine_is_found_loaded_and_saved(
+    place: Place, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    library = tmp_path / "library"
+    library.mkdir()
+    shutil.copy(local_stand_in.__file__, library / "xllamacpp.py")
+    monkeypatch.setenv("PYTHONPATH", str(library))
+    (home / "models").mkdir()
+    name = f"local:{model_file(home / 'models' / 'tiny.gguf')}"
+    with place.open("--mode", "chat", columns=160) as seen:
+        seen.expect("GGUF files in your home folder")
+        seen.expect("which?")
+        seen.type("1\r")
+        seen.expect(f"✓ {name} answered in")
+        seen.expect("it is the default from now on")
+        seen.type("\x04")
+        assert seen.finish() == 0
+    assert name in (home / ".config/pawl/config.toml").read_text()

@@ -1,0 +1,108 @@
+"""A session as the settings make it, and what it shows while it works: output as it comes, the to-do list."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ui.terminal.conftest import Place
+from ui.terminal.test_session import WAITS
+
+ANSWERS = '[[turn]]\ntimes = 0\nanswer = "Hello."\n'
+CALLED = b"\x07\x1b]0;pawl has ended in project\x07\x1b]9;pawl has ended in project\x07"
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    file = tmp_path / "config.toml"
+    monkeypatch.setenv("PAWL_CONFIG", str(file))
+    return file
+
+
+def test_the_user_is_called_and_new_settings_count_from_the_next_request_on(place: Place, settings: Path):
+    settings.write_text('[session]\nnotify = ["bell", "title", "desktop"]\nnotify_seconds = 0\n')
+    with place.open("--model", place.model(ANSWERS), "--mode", "chat", columns=100) as seen:
+        seen.expect_status("chat · asks at the end")
+        seen.type("what is it?\r")
+        seen.expect("· run r")
+        seen.expect_status("/help")
+        settings.write_text('[session]\nnotify = []\nstatus_line = ["mode", "model"]\n')
+        seen.type("and you?\r")
+        seen.expect("· run r", times=2)
+        settings.write_text('[session]\nkeys = "nano"\n')
+        seen.type("and they?\r")
+        seen.expect("session.keys must be 'emacs' or 'vi'")
+        seen.expect("the settings from before are still used")
+        seen.expect("· run r", times=3)
+        seen.type("/status\r")
+        seen.expect("conversation  c")
+        seen.expect_status("chat · scripted:script.toml")
+        assert seen.bottom[-1] == "chat · scripted:script.toml"
+        seen.type("\x04")
+        assert seen.finish() == 0
+    assert seen.raw.count(CALLED) == 1 and seen.raw.count(b"\x1b]9;") == 1
+
+
+def test_the_input_is_edited_with_the_keys_of_vi(place: Place, settings: Path):
+    settings.write_text('[session]\nkeys = "vi"\n')
+    with place.open("--model", place.model(ANSWERS), "--mode", "chat", columns=100) as seen:
+        seen.expect_status("chat")
+        seen.type("wrong words\x1b0Diwho are you?\x1bbcwthey\x1b\r")
+        seen.expect("› who are they?")
+        seen.expect("· run r")
+        assert "wrong" not in seen.text.partition("› who are they?")[2]
+        seen.type("\x04")
+        assert seen.finish() == 0
+
+
+STREAMS = f"""
+[[turn]]
+match = {{ user = "slowly", answered = [] }}
+answer = {{ calls = [{{ name = "run_command", arguments = {{ command = "echo part one; {WAITS}" }} }}] }}
+[[turn]]
+times = 0
+answer = "It went."
+"""
+
+
+def test_the_output_of_a_command_is_seen_while_it_runs(place: Place):
+    flag = place.workspace / "flag"
+    flag.write_text("wait\n")
+    with place.open("--model", place.model(STREAMS), "--approve", "never", columns=100) as seen:
+        seen.expect_status("/help")
+        seen.type("fix the bug slowly\r")
+        seen.expect("\n  part one\n")
+        seen.expect_status("Enter steer, Tab queue, Esc stop")
+        assert "→ exit" not in seen.text
+        seen.type("\x1b")
+        seen.expect("resume it with: /resume r")
+        assert "part one" not in "\n".join(seen.bottom[-3:])
+        seen.type("\x04")
+        assert seen.finish() == 0
+
+
+TASKS = """
+[[turn]]
+match = { user = "Task 1 of 2", answered = [] }
+answer = { calls = [{ name = "file_write", arguments = { path = "one.txt", content = "1\\n" } }] }
+[[turn]]
+match = { user = "Task 2 of 2", answered = [] }
+answer = { calls = [{ name = "file_write", arguments = { path = "two.txt", content = "2\\n" } }] }
+[[turn]]
+times = 0
+answer = "Written."
+"""
+
+
+def test_the_tasks_of_a_request_are_a_list_of_what_is_to_do(place: Place):
+    with place.open("--model", place.model(TASKS), "--approve", "never", columns=100) as seen:
+        seen.expect_status("/help")
+        seen.paste("Task:\n1. write one.txt\n2. write two.txt\nScope: one.txt, two.txt")
+        seen.type("\r")
+        seen.expect("to do\n  1. write one.txt\n  2. write two.txt\n")
+        seen.expect("· task 1 of 2: write one.txt")
+        seen.expect("· task 2 of 2: write two.txt")
+        seen.expect("promoted as entry 1")
+        seen.type("\x04")
+        assert seen.finish() == 0
+    assert (place.workspace / "one.txt").exists() and (place.workspace / "two.txt").exists()
