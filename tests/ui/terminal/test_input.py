@@ -74,3 +74,20 @@ def test_menus_search_pastes_and_modes_take_a_key_each(place: Place):
         seen.expect("› what does @app.py:2 say?", times=2)
         seen.type("\x03\x04")
         assert seen.finish() == 0
+
+
+def test_words_typed_while_a_command_of_the_user_works_are_a_request_of_their_own_with_the_model_of_the_session(
+    place: Place,
+):
+    model = place.model('[[turn]]\nmatch = { user_regex = "and now" }\nanswer = "Now it is."\n')
+    with place.open("--model", model, "--mode", "chat", columns=100) as seen:
+        seen.expect_status("/help")
+        seen.type("!echo begun; i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done\r")
+        seen.expect("\n  begun")
+        seen.type("and now?\r")
+        seen.expect("waits for the current command")
+        seen.expect("Now it is.")
+        seen.expect("run r")
+        seen.type("\x04")
+        assert seen.finish() == 0
+    assert "next step" not in seen.text and "no model is configured" not in seen.text

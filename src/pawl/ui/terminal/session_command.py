@@ -110,7 +110,7 @@ def begin(sitting: TerminalSession) -> None:
     sitting.face.activity("")
     request = " ".join(sitting.call.options.request).strip()
     if request:
-        sitting.job(lambda: sitting.request(request))
+        sitting.job(lambda: sitting.request(request), listens=True)
 
 
 def look_for_files(sitting: TerminalSession) -> None:

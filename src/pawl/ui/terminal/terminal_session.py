@@ -116,8 +116,10 @@ class TerminalSession:
         """The entries of this session."""
         self.not_begun: tuple[str, ...] = ()
         """The requests that were queued when it ended."""
-        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[tuple[Job, bool] | None] = queue.SimpleQueue()
         self._working = 0
+        self._listening = 0
+        """How many of the jobs under way are runs, which hear what the user says."""
         self._handing_over = threading.Lock()
         """So that words are either heard by the run that works, or known to be left when it ends."""
         self._thread = threading.Thread(target=self._serve, name="pawl-runs", daemon=True)
@@ -190,11 +192,11 @@ class TerminalSession:
         else:
             take(text)
 
-    def _later(self, work: Job) -> None:
-        """After the present run, if one works."""
+    def _later(self, work: Job, *, listens: bool = False) -> None:
+        """After the present run or command, if one works."""
         if self.is_working:
-            self.face.out.hint("  waits for the current run")
-        self.job(work)
+            self.face.out.hint("  waits for the current run" if self._listening else "  waits for the current command")
+        self.job(work, listens=listens)
 
     def take(self, text: str) -> None:
         """A request, or words for the run that works."""
@@ -202,7 +204,7 @@ class TerminalSession:
         from pawl.ui.screen.approval import ANSWERS
 
         with self._handing_over:
-            steers = self.is_working
+            steers = self._listening > 0
             early = steers and text.strip().lower() in ANSWERS
             if steers and not early:
                 self.session.steer(text)
@@ -211,12 +213,12 @@ class TerminalSession:
         elif steers:
             self.face.out.hint("  the model gets this at its next step")
         else:
-            self.job(lambda: self.request(text))
+            self._later(lambda: self.request(text), listens=True)
 
     def follow(self, text: str) -> None:
         """A request for afterwards; at once when nothing works."""
-        if not self.is_working:
-            self.job(lambda: self.request(text))
+        if not self._listening:
+            self._later(lambda: self.request(text), listens=True)
             return
         self.session.queue(self.wishes.order(text))
         self.face.out.hint(f"  queued; {len(self.session.queued)} to follow")
@@ -229,9 +231,12 @@ class TerminalSession:
         self.face.activity("stopping")
         return True
 
-    def job(self, work: Job) -> None:
-        self._working += 1
-        self._jobs.put(work)
+    def job(self, work: Job, *, listens: bool = False) -> None:
+        """Work for the other thread; `listens` where it is a run, which takes what is said meanwhile."""
+        with self._handing_over:
+            self._working += 1
+            self._listening += listens
+        self._jobs.put((work, listens))
 
     def _command(self, name: str, words: str) -> None:
         try:
@@ -277,9 +282,10 @@ class TerminalSession:
             if job is not None:
                 self._do(job)
 
-    def _do(self, job: Job) -> None:
+    def _do(self, job: tuple[Job, bool]) -> None:
+        work, listens = job
         try:
-            job()
+            work()
             if self.shared.looks_again and not self.left.is_set():
                 self.look_again(self)
         except PawlError as error:
@@ -287,10 +293,11 @@ class TerminalSession:
         finally:
             with self._handing_over:
                 self._working -= 1
+                self._listening -= listens
                 is_left = not self.left.is_set() and self.session.is_spoken_to
             self.face.activity("")
             if is_left:
-                self.job(self._go_on)
+                self.job(self._go_on, listens=True)
 
     def _go_on(self) -> None:
         self.carry(self.session.go_on)
@@ -334,15 +341,27 @@ class TerminalSession:
 
     def carry(self, begin: Callable[[], Report | None]) -> Report | None:
         """Carries a run and what is queued behind it; the report of the last."""
-        report, last = begin(), None
-        while report is not None:
-            report = last = self.settled(report)
-            self.tell(report)
-            self.meanwhile.mark(self.session.shop)
-            if self.left.is_set():
-                break
-            report = self.session.go_on()
-        return last
+        with self._heard():
+            report, last = begin(), None
+            while report is not None:
+                report = last = self.settled(report)
+                self.tell(report)
+                self.meanwhile.mark(self.session.shop)
+                if self.left.is_set():
+                    break
+                report = self.session.go_on()
+            return last
+
+    @contextmanager
+    def _heard(self) -> Iterator[None]:
+        """While a run works that hears what the user says, also one that a command began."""
+        with self._handing_over:
+            self._listening += 1
+        try:
+            yield
+        finally:
+            with self._handing_over:
+                self._listening -= 1
 
     def settled(self, report: Report) -> Report:
         """Asks the user as long as the run waits and there is an answer."""
