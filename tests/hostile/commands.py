@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -165,6 +166,6 @@ def standing(site: Site, root: str) -> Path:
             (workspace / "sub").mkdir(exist_ok=True)
             return workspace / "sub"
         case "repository above":
-            if os.path.isdir(workspace / ".git"):
+            with contextlib.suppress(OSError):  # what this user may not read is not copied
                 shutil.copytree(workspace / ".git", site.folder / ".git", symlinks=True)
     return workspace
