@@ -63,9 +63,9 @@ OUTERMOST = frozenset({"benchmarks/repair_package.py", "benchmarks/repair_right.
 
 ROOM_LINES = {
     "ui": 9850,
-    "agent": 17810,
+    "agent": 17850,
     "repair": 11160,
-    "checks": 10730,
+    "checks": 10930,
     "code": 6900,
     "models": 7330,
     "workspace": 7600,

@@ -150,6 +150,7 @@ def full_toolbox() -> ToolRegistry:
 EXPECTED = {
     "change_files",
     "check",
+    "dev_server",
     "file_read",
     "file_search",
     "file_write",

@@ -17,7 +17,7 @@ FILES = Path(__file__).parents[2] / "src" / "pawl" / "agent" / "roles"
 READS = {"file_read", "file_search", "list_files", "outline"}
 WRITES = {"change_files", "file_write", "line_edit", "modify", "revert", "strict_patch"}
 SKILLED = READS | {"read_skill"}
-TOOLS = SKILLED | WRITES | {"check", "lsp_diagnostics", "run_command", "delegate"}
+TOOLS = SKILLED | WRITES | {"check", "dev_server", "lsp_diagnostics", "run_command", "delegate"}
 
 LEAST_PRIVILEGE = {
     "supervisor": ({"delegate"}, {"lead"}),
@@ -26,7 +26,7 @@ LEAST_PRIVILEGE = {
     "worker": (SKILLED | WRITES, set()),
     "fixer": (SKILLED | WRITES | {"check", "lsp_diagnostics"}, set()),
     "librarian": (READS, set()),
-    "artisan": (SKILLED | WRITES - {"modify"} | {"check", "lsp_diagnostics", "run_command"}, set()),
+    "artisan": (SKILLED | WRITES - {"modify"} | {"check", "dev_server", "lsp_diagnostics", "run_command"}, set()),
     "critic": (READS, set()),
     "chaos": (READS, set()),
     "reviewer": (READS, set()),

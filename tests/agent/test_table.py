@@ -25,7 +25,7 @@ pytestmark = pytest.mark.spec("C3")
 SNAPSHOT = Path(__file__).parent / "snapshots" / "table.txt"
 READS = {"file_read", "file_search", "list_files", "outline", "read_skill", "web_fetch", "web_search"}
 WRITES = {"change_files", "file_write", "line_edit", "modify", "revert", "strict_patch"}
-RUNS = {"check", "lsp_diagnostics", "run_command"}
+RUNS = {"check", "dev_server", "lsp_diagnostics", "run_command"}
 EVERYTHING = list(itertools.product(Stage, Mode, RoleName, Reasoning, Approval))
 VARIABLES = {
     "project_root": "/home/someone/shop",

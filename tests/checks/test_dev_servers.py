@@ -4,7 +4,9 @@ import re
 
 import pytest
 
+from pawl.checks.bench_server import failure
 from pawl.checks.dev_servers import built_in, found_in, load
+from pawl.checks.signs import shows_dev_server
 from pawl.core.errors import ConfigError
 
 pytestmark = pytest.mark.spec("A13")
@@ -69,8 +71,32 @@ def test_every_server_has_its_words_tried():
     assert {one.name for one in built_in()} == {name.split()[0] for name in SAYS}
 
 
+@pytest.mark.spec("A5")
+@pytest.mark.parametrize(
+    ("told", "code"),
+    [
+        ({"ready": 5000, "status": 200}, None),
+        ({"failed": "port 5000 is taken", "busy": True}, "port_in_use"),
+        ({"failed": "it did not say where it listens within 60 s", "late": True}, "timed_out"),
+        ({"failed": "it ended with code 127", "missing": True}, "server_unavailable"),
+        ({"failed": "it ended with code 1", "output": "No module named flask"}, "server_unavailable"),
+        ({"failed": "it ended with code 1", "output": "SyntaxError"}, "build_failed"),
+    ],
+)
+def test_each_way_in_which_a_server_fails_is_an_error_of_its_own_with_what_to_do_next(told, code):
+    error = failure("flask", told)
+    assert (error and error.code) == code
+    assert error is None or error.advice
+
+
+@pytest.mark.parametrize("name", PROJECTS)
+def test_a_project_that_has_a_server_shows_it_to_a_first_look(subject, name):
+    assert shows_dev_server(subject(PROJECTS[name][0], tools=False).files)
+
+
 def test_projects_without_a_server_have_none(subject):
-    assert found_in(subject({"app.py": "x = 1\n"})) is None
+    plain = subject({"app.py": "x = 1\n"})
+    assert found_in(plain) is None and not shows_dev_server(plain.files)
     assert found_in(subject({"requirements.txt": "flask\n", "app.py": "x = 1\n"})) is None
 
 

@@ -13,6 +13,7 @@ from pawl.agent.record import RunRecord, WorkName
 from pawl.agent.request_scope import programs_of
 from pawl.agent.skill_library import listed, own_folders
 from pawl.agent.tools.toolbox import LateBench, ToolSession
+from pawl.checks.signs import shows_dev_server
 from pawl.core.change import EMPTY, Change, ChangeSet, Checkpoint, EntryKind, EntryState, NewEntry, Node
 from pawl.core.diagnostic import CheckResult, Verdict, counts_json
 from pawl.core.errors import Conflicted, PawlError, UsageError
@@ -22,12 +23,13 @@ from pawl.core.redact import redacted, without_known
 from pawl.core.run import Mode, Task
 from pawl.core.text import one_line
 from pawl.settings.guardrails import Touched
-from pawl.workspace.bench_files import Files
+from pawl.workspace.bench_files import Files, GatedFiles, UnopenedSurface
 from pawl.workspace.paths import clean
 from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
     from pawl.checks.bench_checker import BenchChecker
+    from pawl.checks.bench_server import BenchServer
     from pawl.checks.verdict import Verification
     from pawl.checks.verifier import Verifier
     from pawl.workspace.bench import Bench
@@ -74,7 +76,8 @@ class BenchWorks:
             self.desk = ToolSession(self.shop, skills=skills)
         else:
             bench = LateBench(self.shop, partial(_opened, install=self.record.order.install))
-            self.desk = ToolSession(self.shop, bench=bench, checker=self._checker, skills=skills)
+            server = self._server if self._has_server() else None
+            self.desk = ToolSession(self.shop, bench=bench, checker=self._checker, server=server, skills=skills)
 
     @property
     def verifier(self) -> Verifier:
@@ -357,6 +360,15 @@ class BenchWorks:
         from pawl.checks.bench_checker import BenchChecker
 
         return BenchChecker(self.verifier, files, runner, self._work, partial(self.known_before, BASELINE_SECONDS))
+
+    def _has_server(self) -> bool:
+        own = self.shop.config.tables.verify.get("dev_server")
+        return bool(own) or shows_dev_server(UnopenedSurface(self.shop.tree).files(self.shop.guardrails))
+
+    def _server(self, gated: GatedFiles) -> BenchServer:
+        from pawl.checks.bench_server import BenchServer
+
+        return BenchServer(lambda: self.verifier, self._work, lambda: gated.hides)
 
     def _work(self) -> ChangeSet:
         with suppress(Conflicted):

@@ -13,8 +13,6 @@ from typing import Any
 from pawl.checks.output import Origin, cleaned, printed
 from pawl.checks.project_facts import (
     CheckKind,
-    Folder,
-    dependencies,
     installer_of,
     installers,
     is_named,
@@ -22,8 +20,8 @@ from pawl.checks.project_facts import (
     package_json,
     text,
 )
+from pawl.checks.signs import CheckSigns
 from pawl.checks.steps import Subject, amount, failed, passed, skipped, stopped
-from pawl.checks.task_files import make_targets
 from pawl.core.diagnostic import UNFINISHED, CheckResult, Diagnostic, Severity, Status
 from pawl.core.errors import ConfigError
 from pawl.core.execution import Completed, Ending
@@ -33,37 +31,6 @@ from pawl.core.typed import data_table, read_json, written
 EVERYTHING = "*"
 _GROUPS = frozenset({"path", "line", "column", "severity", "code", "message"})
 _READERS = frozenset({"lines", "eslint"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckSigns:
-    """The signs that a project has the check; one is enough."""
-
-    files: tuple[str, ...] = ()
-    dependencies: tuple[str, ...] = ()
-    scripts: tuple[str, ...] = ()
-    targets: tuple[str, ...] = ()
-    """Of a Makefile."""
-    sections: tuple[tuple[str, re.Pattern[str]], ...] = ()
-
-    def shown_by(self, files: Folder) -> str:
-        """The sign that was found, in words; empty when there is none."""
-        for name in self.files:
-            if files.exists(name):
-                return f"{name} is there"
-        scripts = package_json(files).get("scripts")
-        for name in self.scripts:
-            if isinstance(scripts, dict) and isinstance(scripts.get(name), str):
-                return f"package.json has the script {name!r}"
-        for path, line in self.sections:
-            if line.search(text(files, path)):
-                return f"{path} configures it"
-        for name in sorted(set(self.dependencies) & dependencies(files)):
-            return f"{name} is a dependency"
-        for name in self.targets:
-            if name in make_targets(files):
-                return f"the Makefile has the target {name!r}"
-        return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

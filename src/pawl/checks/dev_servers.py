@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
-from pawl.checks.command_step import CheckSigns
 from pawl.checks.lsp.verdicts import Host, inside
 from pawl.checks.project_facts import Folder, installer_of, missing_modules, package_json, text
 from pawl.checks.runners import launched
 from pawl.checks.server_runner import MARK
+from pawl.checks.signs import CheckSigns
 from pawl.checks.steps import Subject, failed, passed, skipped, stopped
 from pawl.core.diagnostic import NOT_SERVING, CheckResult, Diagnostic
 from pawl.core.errors import ConfigError, SandboxUnavailable

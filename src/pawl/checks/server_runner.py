@@ -156,12 +156,11 @@ class _Server:
             said = "\n".join(self._lines[-_LAST_LINES:])
             if any(pattern.search(said) for pattern in self._busy):
                 return {"busy": True, "failed": f"port {self._port} is taken", "output": said}
-            why = (
-                f"it ended with code {process.returncode}"
-                if process.poll() is not None
-                else f"it did not say where it listens within {self._question['seconds']:g} s"
-            )
-            return {"failed": why, "output": said, "missing": process.poll() == 127}
+            if process.poll() is None:
+                why = f"it did not say where it listens within {self._question['seconds']:g} s"
+                return {"failed": why, "output": said, "late": True}
+            why = f"it ended with code {process.returncode}"
+            return {"failed": why, "output": said, "missing": process.returncode == 127}
         status = _probed(port, max(deadline, time.monotonic() + _PROBE_SECONDS), process)
         if status is None:
             return {"failed": f"it does not answer on port {port}", "output": "\n".join(self._lines[-_LAST_LINES:])}

@@ -383,5 +383,13 @@ class ServerUnavailable(ToolError):
     pass
 
 
+class PortInUse(ServerUnavailable):
+    pass
+
+
+class BuildFailed(ServerUnavailable):
+    """A dev server that the project's own code keeps from starting or from answering."""
+
+
 class ParseFailed(ToolError):
     pass

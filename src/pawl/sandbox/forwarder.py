@@ -87,6 +87,12 @@ class Forwarder:
         assert self._listener is not None
         self._soon(self._accept(self._listener, partial(self._reach, port)))
 
+    def connect(self, port: int) -> socket.socket:
+        """A connection to a port inside, for Pawl itself; OSError where nothing answers."""
+        made = asyncio.run_coroutine_threadsafe(self._reach(port), self._loop).result(_END_SECONDS)
+        made.settimeout(_END_SECONDS)
+        return made
+
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         try:

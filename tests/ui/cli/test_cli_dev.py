@@ -16,6 +16,7 @@ import pytest
 from ui.cli.console import PATIENCE, PAWL, Pawl
 from ui.cli.projects import Project
 from ui.cli.test_cli_docs import section
+from ui.cli.test_cli_tools import told
 
 from pawl.checks.dev_process import ServerRecord, ServerRegistry, ServerState
 
@@ -27,6 +28,8 @@ port = int(sys.argv[1])
 mode = open("mode.txt").read().strip()
 if mode == "moves":
     port += 1
+if mode == "busy":
+    sys.exit("[Errno 98] Address already in use")
 if mode == "dies":
     print("the database is gone")
     sys.exit(3)
@@ -254,3 +257,44 @@ def test_of_a_long_log_only_the_end_is_read(project: Project, tmp_path: Path):
     registry.log(workspace).write_text("x" * (1 << 20) + "\nfirst\nlast\n")
     said = pawl("dev", "logs")
     assert said.lines == ["first", "last"], said
+
+
+@pytest.mark.spec("A5")
+def test_a_model_serves_its_own_edits_is_told_each_way_to_fail_and_leaves_nothing_behind(served, tmp_path: Path):
+    """Nothing of this machine listens for it."""
+
+    def serve(action: str, path: str = "/") -> tuple[str, dict[str, object]]:
+        return "dev_server", {"action": action, "path": path}
+
+    def patch(path: str, old: str, new: str) -> tuple[str, dict[str, object]]:
+        return "strict_patch", {"path": path, "old": old, "new": new}
+
+    port = free_port()
+    pawl = served(port=port)
+    broken = [
+        step
+        for old, new in (("works", "broken"), ("broken", "dies"), ("dies", "busy"))
+        for step in (patch("mode.txt", old, new), serve("start"))
+    ]
+    calls = [
+        serve("status"),
+        serve("start"),
+        patch("page.txt", "hello", "good day"),
+        serve("status", "about"),
+        serve("start"),
+        *broken,
+        serve("stop"),
+        patch("mode.txt", "busy", "works"),
+        serve("start"),
+    ]
+    answers = told(pawl, tmp_path, *calls)
+    none, first, later, again, *failed, ended, last = (
+        answer for (name, _), answer in zip(calls, answers, strict=True) if name == "dev_server"
+    )
+    assert none.startswith("not_found: no dev server runs")
+    assert first.startswith(f"[toy is ready on port {port}; / answers 200]\nhello\n[log]\n")
+    assert "/about answers 200" in later and "start it again for your later edits" in later and "hello" in later
+    assert "good day" in again and "later edits" not in again and "good day" in last
+    assert [answer.partition(":")[0] for answer in failed] == ["build_failed", "build_failed", "port_in_use"]
+    assert "status 500" in failed[0] and "the database is gone" in failed[1] and ended == "[no dev server runs]"
+    assert [words for words in map(words_of, tree_of(1)) if words[-2:] == ["serve.py", str(port)]] == []

@@ -1,4 +1,4 @@
-"""Tools that run something on the bench: a command, with its exit code and bounded output, checks, language servers.
+"""Tools that run something on the bench: a command, with its exit code and bounded output, checks, two kinds of server.
 
 A command that runs out of time is stopped and reported, and never repeated by itself: it may have done half of what it
 does, and what waited for an answer once waits again. The model decides, with the output so far.
@@ -9,12 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from pawl.agent.tools.tool_registry import Ports, ToolLimits
+from pawl.agent.tools.tool_registry import Ports, ToolLimits, bounded
 from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status
 from pawl.core.errors import BadArguments, CommandNotFound, PathRefused, TimedOut
 from pawl.core.execution import Captured, Completed, Ending, Execution, Limits
 from pawl.core.lazy_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from pawl.checks.bench_server import Served
 
 _NOT_FOUND_CODE = 127
 # A shell says "Permission denied" instead when it may not look into a folder of its PATH.
@@ -176,6 +181,46 @@ def lsp_diagnostics(ports: Ports, given: DiagnosticsOf) -> CheckOutput:
     verdicts = ports.checker().diagnose(given.paths, seconds=ports.limits.lsp_seconds)
     none = "[no language server knows these files]"
     return CheckOutput(verdicts=_shown(ports, verdicts), findings=ports.limits.findings, none=none)
+
+
+class ServerAction(StrEnum):
+    START = "start"
+    STATUS = "status"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevServerOf:
+    action: ServerAction
+    path: str = "/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOutput:
+    name: str
+    served: Served | None = None
+    """None when it was stopped, or there was none."""
+
+    @property
+    def text(self) -> str:
+        if self.served is None:
+            return f"[{self.name} is stopped]" if self.name else "[no dev server runs]"
+        served = self.served
+        parts = [f"[{self.name} is ready on port {served.port}; {served.path} answers {served.status}]"]
+        if not served.is_current:
+            parts.append("[it serves the files as they were when it was started; start it again for your later edits]")
+        parts.append(bounded(served.body, _SHOWN_IN_FAILURE, "ask for another path"))
+        return "\n".join((*parts, "[log]", served.log)) if served.log else "\n".join(parts)
+
+
+def dev_server(ports: Ports, given: DevServerOf) -> ServerOutput:
+    assert ports.server is not None
+    server = ports.server()
+    if given.action is ServerAction.STOP:
+        return ServerOutput(name=server.stop())
+    path = "/" + given.path.removeprefix("/")
+    served = server.start(path) if given.action is ServerAction.START else server.status(path)
+    return ServerOutput(name=served.name, served=served)
 
 
 def _shown(ports: Ports, verdicts: Iterable[CheckResult]) -> tuple[CheckResult, ...]:

@@ -35,6 +35,7 @@ from pawl.workspace.bench_files import Files
 if TYPE_CHECKING:
     from pawl.agent.skill_library import Skill
     from pawl.checks.bench_checker import BenchChecker
+    from pawl.checks.bench_server import BenchServer
     from pawl.code.editor import BenchEditor
     from pawl.code.import_map import ImportMap
     from pawl.code.outline import Outliner
@@ -108,7 +109,8 @@ class Ports:
     guardrails: Guardrails
     outliner: Callable[[], Outliner] | None = None
     checker: Callable[[], BenchChecker] | None = None
-    """Without these two there is no such tool."""
+    server: Callable[[], BenchServer] | None = None
+    """Without one of these three there is no such tool."""
     skills: Mapping[str, Skill] = field(default_factory=dict)
     take_back: Callable[[str], Iterable[str]] = lambda path: ()
     """Undoes the changes of a path, or all, on the bench, and names them."""

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pawl.agent.skill_library import Skill
     from pawl.agent.tools.mcp_hands import McpHands
     from pawl.checks.bench_checker import BenchChecker
+    from pawl.checks.bench_server import BenchServer
     from pawl.code.editor import BenchEditor
     from pawl.code.outline import SourceOutliner
     from pawl.core.execution import Completed, Execution
@@ -67,6 +68,7 @@ TOOLS: Mapping[str, tuple[type, Effect, Work]] = {
     "read_skill": (file_tools.ReadSkill, Effect.READS, file_tools.read_skill),
     "check": (command_tools.CheckOf, Effect.RUNS, command_tools.check),
     "lsp_diagnostics": (command_tools.DiagnosticsOf, Effect.RUNS, command_tools.lsp_diagnostics),
+    "dev_server": (command_tools.DevServerOf, Effect.RUNS, command_tools.dev_server),
 }
 """The input of each tool, what it does to the bench, and what does the work."""
 
@@ -76,6 +78,8 @@ def toolbox(ports: Ports, own: Mapping[str, Build] | None = None) -> ToolRegistr
     missing = {"outline"} if ports.outliner is None else set()
     if ports.checker is None:
         missing |= {"check", "lsp_diagnostics"}
+    if ports.server is None:
+        missing |= {"dev_server"}
     if not ports.skills:
         missing |= {"read_skill"}
     variables = _variables(ports)
@@ -305,9 +309,11 @@ class ToolSession:
         *,
         bench: LateBench | None = None,
         checker: Callable[[Files, CommandRunner], BenchChecker] | None = None,
+        server: Callable[[GatedFiles], BenchServer] | None = None,
         skills: Mapping[str, Skill] | None = None,
     ) -> None:
-        """`checker` makes what checks the work on the bench; without it, or skills, there is no such tool."""
+        """`checker` and `server` make what checks and serves the work on the bench; without them, or skills, there is
+        no such tool."""
         settings = shop.config.settings
         self.skills = skills or {}
         self.bench = bench or LateBench(shop)
@@ -326,6 +332,7 @@ class ToolSession:
         self._blobs = shop.store.blobs
         self._closing = ExitStack()
         self._closing.callback(self.bench.close)
+        self._server: BenchServer | None = None
         if self.hands is not None:
             self._closing.callback(self.hands.close)
         ports = Ports(
@@ -337,6 +344,7 @@ class ToolSession:
             outliner=lambda: self.outliner,
             # Checks see every file; what a model is told of their findings is judged by file.
             checker=partial(checker, whole, self.bench) if checker else None,
+            server=partial(self._served_by, server) if server else None,
             take_back=self._take_back,
             shows=gate.lists,
             skills=self.skills,
@@ -368,6 +376,12 @@ class ToolSession:
         self._closing.callback(servers.close)
         self.found = servers.found
         return servers.builds()
+
+    def _served_by(self, server: Callable[[GatedFiles], BenchServer]) -> BenchServer:
+        if self._server is None:
+            self._server = server(self.gated)
+            self._closing.callback(self._server.stop)
+        return self._server
 
     # Loaded when something is read, edited or parsed: both would delay the first request by some milliseconds.
     @cached_property
