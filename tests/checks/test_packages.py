@@ -10,9 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from folder import FolderFiles
 from opened import Site
 
 from pawl.checks.packages import PackagePolicy, Provided, provide
+from pawl.checks.python_packages import python_installation
 from pawl.core.errors import PathRefused
 from pawl.core.execution import Execution
 from pawl.workspace.bench import Bench
@@ -121,12 +123,9 @@ def test_what_a_script_installed_in_one_workspace_never_reaches_another(greeter,
 
 
 def test_everything_that_decides_about_an_installation_makes_it_another(greeter, site):
-    site.write("package.json", json.dumps(SCRIPTED).encode())
-    site.write("setup/install.js", MADE.encode())
-    site.write("setup/helper.js", b"")
     kept = provided(greeter, INSTALL)[0][0].key
-    for name in ("greet/index.js", "greet/new.js", "setup/helper.js", "patches/greet+1.0.0.patch", ".yarnrc.yml",
-                 ".pnpmfile.cjs", "pnpm-workspace.yaml", "web/package.json", ".yarn/plugins/own.cjs"):  # fmt: skip
+    for name in ("greet/index.js", "greet/new.js", "patches/greet+1.0.0.patch", ".yarnrc.yml", ".pnpmfile.cjs",
+                 "pnpm-workspace.yaml", "web/package.json", ".yarn/plugins/own.cjs"):  # fmt: skip
         path = site.workspace / name
         before = path.read_bytes() if path.exists() else None
         site.write(name, b"// other\n")
@@ -134,6 +133,74 @@ def test_everything_that_decides_about_an_installation_makes_it_another(greeter,
         path.unlink() if before is None else path.write_bytes(before)
     site.write("src/greeter.py", b"other\n")
     assert kept and provided(greeter)[0][0].key == kept
+
+
+REACHED = {
+    "by a folder's name": ("node setup", "setup/index.js"),
+    "by another script": ("npm run deps", "tools/deps/make.js"),
+    "by make": ("make deps", "tools/deps.mk"),
+    "by code in the line": ("node -e \"require('./tools/' + 'x.js')\"", "tools/x.js"),
+    "by a list of files": ("for one in hooks.d/*; do sh $one; done", "hooks.d/1"),
+    "by a package of its own": ("node setup/install.js", "greet/lib/deep.js"),
+}
+
+
+@pytest.mark.hostile
+@pytest.mark.attack("A54")
+@pytest.mark.parametrize("variant", REACHED)
+def test_what_a_script_reaches_by_any_way_makes_it_another_installation(greeter, site, variant):
+    line, reached = REACHED[variant]
+    scripts = {"postinstall": f"{line} || true", "deps": "node tools/deps/make.js"}
+    site.write("package.json", json.dumps({**PACKAGE, "scripts": scripts}).encode())
+    site.write(reached, b"// evil\n")
+    evil = provided(greeter, INSTALL)[0][0].key
+    site.write(reached, b"// good\n")
+    assert evil and provided(greeter)[0][0].key == ""
+
+
+@pytest.mark.hostile
+@pytest.mark.attack("A54")
+def test_a_change_that_is_not_promoted_has_no_part_in_what_is_kept_but_by_what_says_what_is_installed(greeter, site):
+    site.write("tools/word.js", MADE.replace("made\\'", "good\\'").encode())
+    scripts = {"postinstall": "npm run deps", "deps": "node tools/word"}
+    site.write("package.json", json.dumps({**PACKAGE, "scripts": scripts}).encode())
+    with open_bench(greeter) as bench:
+        bench.files.write("tools/word.js", MADE.replace("made\\'", "evil\\'").encode())
+        (first,) = provide(greeter, bench, INSTALL)
+        made = bench.run(Execution(argv=("node", "-p", "require('made')"))).stdout.text
+    assert (made, provided(greeter)[0][0].key) == ("good\n", first.key)
+
+
+PLAIN = '[build-system]\nbuild-backend = "hatchling.build"\n[project]\nname = "shop"\ndependencies = ["greet"]\n'
+
+
+@pytest.mark.attack("A54")
+@pytest.mark.parametrize(
+    ("files", "runs"),
+    [
+        ({"pyproject.toml": PLAIN}, False),
+        ({"requirements.txt": "greet\n-r requirements/base.txt\n"}, False),
+        ({"requirements.txt": "greet\n", "setup.py": ""}, False),
+        ({"pyproject.toml": PLAIN, "setup.py": ""}, True),
+        ({"pyproject.toml": PLAIN.replace("hatchling.build", "mesonpy")}, True),
+        ({"pyproject.toml": PLAIN.replace("hatchling", "own")}, True),
+        ({"pyproject.toml": f'{PLAIN}[tool.hatch.build.hooks.custom]\npath = "tools/make.py"\n'}, True),
+        ({"pyproject.toml": f'{PLAIN}[tool.setuptools.dynamic]\nversion = {{attr = "shop.v"}}\n'}, True),
+        ({"pyproject.toml": f'{PLAIN}[tool.uv.sources]\ngreet = {{ path = "lib" }}\n', "uv.lock": ""}, True),
+        ({"requirements.txt": "./lib\n"}, True),
+        ({"requirements.txt": "lib/greet\n"}, True),
+        ({"requirements.txt": "-e lib\n"}, True),
+        ({"requirements.txt": "greet @ file:lib\n"}, True),
+        ({"requirements.txt": "--find-links vendor\ngreet\n"}, True),
+        ({"requirements.txt": "-r lib/all.txt\n"}, True),
+    ],
+)
+def test_an_installation_in_which_code_or_files_of_the_workspace_have_a_part_is_known(tmp_path, files, runs):
+    folder = FolderFiles(tmp_path)
+    for path, text in {"test_a.py": "import pytest\n", **files}.items():
+        folder.write(path, text.encode())
+    found = python_installation(folder)
+    assert found and found.runs_code is runs
 
 
 @pytest.mark.attack("A54")

@@ -237,6 +237,9 @@ def test_requirements_are_installed_with_leave_only_and_never_reach_another_work
     assert "greet not installed; 'pawl verify --install'" in suite(pawl.json("verify", "--all", code=1))["reason"]
     assert suite(pawl.json("verify", "--all", "--install"))["standing"] == "pass"
     assert suite(pawl.json("verify", "--all", "--fresh"))["standing"] == "pass"
+    wheel(pawl.workspace / "vendor/greet-1-py3-none-any.whl", "another")
+    assert suite(pawl.json("verify", "--all", "--fresh", code=1))["standing"] == "fail"
+    wheel(pawl.workspace / "vendor/greet-1-py3-none-any.whl", "hello")
     other = Pawl(tmp_path / "other")
     other.workspace.mkdir()
     for name, text in files.items():

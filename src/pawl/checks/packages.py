@@ -12,13 +12,13 @@ import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import field
 from pathlib import Path
 
 from pawl.checks.cache import contents_of, stamp, stamps
 from pawl.checks.output import cleaned, printed
-from pawl.checks.project_facts import Folder, Within, installer_of, missing_modules, nested_projects
+from pawl.checks.project_facts import Folder, Within, installer_of, missing_modules, nested_projects, runs_code
 from pawl.checks.python_packages import (
     PythonInstallation,
     environment_folder,
@@ -27,6 +27,7 @@ from pawl.checks.python_packages import (
 )
 from pawl.checks.settings import verify_settings
 from pawl.checks.steps import stopped
+from pawl.core.change import is_directory
 from pawl.core.errors import CommandNotFound, PawlError
 from pawl.core.execution import Execution, Network
 from pawl.core.lazy_dataclass import dataclass
@@ -37,7 +38,7 @@ from pawl.workspace.environments import found_environment
 from pawl.workspace.project import Project
 
 SECONDS = 300.0
-FORM = 3
+FORM = 4
 """Changes when installations are made or kept otherwise than before."""
 MOST_KEPT = 8
 """Installations; of more the one that was not used for the longest time goes."""
@@ -76,7 +77,6 @@ class Provided:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Lacking:
     folder: str
-    files: Folder
     lock: str
     """The file that says what is to be installed."""
     ways: tuple[tuple[tuple[str, ...], ...], ...]
@@ -85,6 +85,8 @@ class _Lacking:
     """The folder that is made."""
     inputs: frozenset[str]
     """The files that decide about it."""
+    runs_code: bool
+    """Whether code of the workspace runs in it, so that every file may decide."""
     interpreter: tuple[str, ...] = ("node", "--version")
     variables: Mapping[str, str] = field(default_factory=dict)
     quiet: tuple[str, ...] = ("--quiet",)
@@ -93,6 +95,11 @@ class _Lacking:
     @property
     def where(self) -> str:
         return f" in {self.folder}" if self.folder else ""
+
+    def contents(self, files: Folder) -> dict[str, str]:
+        """What decides about the installation on a bench with these files."""
+        own = (posixpath.join(self.folder, path) for path in self.inputs)
+        return contents_of(files, {*own, *(files.walk() if self.runs_code else ())})
 
 
 def provide(shop: Project, bench: Bench, wanted: PackagePolicy | None = None) -> tuple[Provided, ...]:
@@ -104,19 +111,33 @@ def provide(shop: Project, bench: Bench, wanted: PackagePolicy | None = None) ->
         is_python = one.modules == environment_folder()
         if wishes.only_ignored and not is_python and not bench.files.ignores(posixpath.join(one.folder, one.modules)):
             continue
-        kept = _Kept(shop.config.state / "packages", _key(shop, one, bench))
-        if kept.bring(bench):
-            found.append(Provided(note=f"the packages{one.where} are those of {one.lock}", key=kept.key))
-        elif allowed and is_python and wishes.only_ignored:
-            # A build leaves more behind than the environment.
-            with open_bench(shop) as apart:
-                found.append(_installed(shop, one, apart, kept, wishes.say))
-            kept.bring(bench)
-        elif allowed:
-            found.append(_installed(shop, one, bench, kept, wishes.say))
-        elif not is_python:
-            found.append(Provided(note=f"the packages of {one.lock}{one.where} are not installed; {HOW}"))
+        with _ground(shop, bench, one, apart=is_python and wishes.only_ignored) as ground:
+            kept = _Kept(shop.config.state / "packages", _key(shop, one, ground))
+            if kept.bring(bench):
+                found.append(Provided(note=f"the packages{one.where} are those of {one.lock}", key=kept.key))
+            elif allowed:
+                found.append(_installed(shop, one, ground, kept, wishes.say))
+                if ground is not bench:
+                    kept.bring(bench)
+            elif not is_python:
+                found.append(Provided(note=f"the packages of {one.lock}{one.where} are not installed; {HOW}"))
     return tuple(found)
+
+
+@contextmanager
+def _ground(shop: Project, bench: Bench, lacking: _Lacking, *, apart: bool) -> Iterator[Bench]:
+    """The bench on which an installation is made: one with the workspace's own code, on which of a change stand only
+    the files that say what is installed. `apart`: not the bench itself, for a build leaves more behind than packages.
+    """
+    changes = bench.capture().changes
+    inputs = {posixpath.join(lacking.folder, path) for path in lacking.inputs}
+    other = [one.path for one in changes if one.after and not is_directory(one.after) and one.path not in inputs]
+    if not other and not apart:
+        yield bench
+        return
+    with open_bench(shop) as own:
+        own.apply(changes.without(other), shop.store.blobs)
+        yield own
 
 
 def _lacking(files: Folder) -> Iterator[_Lacking]:
@@ -130,11 +151,11 @@ def _lacking(files: Folder) -> Iterator[_Lacking]:
             words = (*installer.install, *installer.quiet)
             yield _Lacking(
                 folder=folder,
-                files=inner,
                 lock=lock,
                 ways=((words,),),
                 modules=installer.modules,
                 inputs=installer.inputs(inner),
+                runs_code=runs_code(files),
                 quiet=installer.quiet,
             )
 
@@ -151,11 +172,11 @@ def _without_environment(shop: Project, bench: Bench, *, allowed: bool) -> Itera
         return
     yield _Lacking(
         folder="",
-        files=files,
         lock=found.lock,
         ways=found.ways,
         modules=folder,
         inputs=found.inputs,
+        runs_code=found.runs_code,
         interpreter=("python3", "-c", "import sys; print(sys.version, sys.prefix)"),
         variables=found.variables,
     )
@@ -189,7 +210,7 @@ def _key(shop: Project, lacking: _Lacking, bench: Bench) -> str:
         lacking.ways,
         [version, *(stamp(os.path.realpath(program)) for program in found)],
         sorted(_sources(shop).items()),
-        sorted(contents_of(lacking.files, lacking.inputs).items()),
+        sorted(lacking.contents(bench.files).items()),
     ]
     return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 

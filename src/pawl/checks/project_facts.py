@@ -8,7 +8,7 @@ import fnmatch
 import functools
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -58,9 +58,9 @@ def toml(files: Folder, path: str) -> dict[str, Any]:
         return {}
 
 
-def package_json(files: Folder) -> dict[str, Any]:
+def package_json(files: Folder, path: str = "package.json") -> dict[str, Any]:
     try:
-        data = read_json(text(files, "package.json") or "{}")
+        data = read_json(text(files, path) or "{}")
     except Unreadable:
         return {}
     return data if isinstance(data, dict) else {}
@@ -269,7 +269,7 @@ class Installer:
         """The files that decide what is installed: manifests, locks, settings, local packages, what scripts run."""
         every = frozenset(files.walk())
         manifests = [path for path in every if posixpath.basename(path) == "package.json"]
-        places = {place for path in manifests for place in _package_places(files, path, every)}
+        places = {place for path in manifests for place in _package_places(files, path)}
         settings = tuple(installer_data()["settings"])
         return frozenset(
             path
@@ -279,25 +279,26 @@ class Installer:
         )
 
 
-def _package_places(files: Folder, manifest: str, every: Collection[str]) -> Iterator[str]:
+def _package_places(files: Folder, manifest: str) -> Iterator[str]:
     """Files and folders of the workspace that a package.json takes packages from, or that its scripts name."""
-    try:
-        data = read_json(text(files, manifest))
-    except Unreadable:
-        return
-    folder = posixpath.dirname(manifest)
-    scripts = table(data, "scripts")
+    data = package_json(files, manifest)
+    folder, scripts = posixpath.dirname(manifest), table(data, "scripts")
     ran = [word.strip("'\"") for name in installer_data()["scripts"] for word in str(scripts.get(name, "")).split()]
     taken = [value for key in _DEPENDENCIES for value in table(data, key).values() if isinstance(value, str)]
     local = [value.removeprefix(mark) for value in taken for mark in _HERE[:3] if value.startswith(mark)]
     for name in (*ran, *local, *(value for value in taken if value.startswith(_HERE[3:]))):
         place = posixpath.normpath(posixpath.join(folder, name))
-        if name in ran and place not in every:
-            continue
-        # What a script runs may run what lies beside it.
-        beside = posixpath.dirname(place) if name in ran and posixpath.dirname(place) != folder else place
-        if not beside.startswith(("..", "/")) and beside != ".":
-            yield beside
+        if not place.startswith(("..", "/")) and place != ".":
+            yield place
+
+
+def runs_code(files: Folder) -> bool:
+    """Whether installing the packages of JavaScript runs code of the workspace, which may go anywhere in it."""
+    data = installer_data()
+    every = tuple(files.walk())
+    manifests = (package_json(files, path) for path in every if posixpath.basename(path) == "package.json")
+    scripts = {name for manifest in manifests for name in table(manifest, "scripts")}
+    return any(is_named(path, data["code"]) for path in every) or not scripts.isdisjoint(data["scripts"])
 
 
 def installer_data() -> Mapping[str, Any]:

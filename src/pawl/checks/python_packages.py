@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 
 from pawl.checks.catalog import detect
-from pawl.checks.project_facts import Folder, dependencies, installer_data, is_named, python_needs, table, toml
+from pawl.checks.project_facts import Folder, dependencies, installer_data, is_named, python_needs, table, text, toml
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import written
 
@@ -21,6 +22,8 @@ class _PythonInstaller:
     name: str
     lock: tuple[str, ...]
     commands: tuple[_Commands, ...]
+    builds: bool = True
+    """Whether the project itself is installed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +31,8 @@ class _EnvironmentTable:
     modules: str
     extras: tuple[str, ...]
     inputs: tuple[str, ...]
+    plain_backends: tuple[str, ...]
+    signs: tuple[re.Pattern[str], ...]
     variables: Mapping[str, str]
 
 
@@ -39,6 +44,8 @@ class PythonInstallation:
     needs: tuple[str, ...]
     """The distributions that must be there."""
     inputs: frozenset[str]
+    runs_code: bool
+    """Whether code of the workspace runs in it."""
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -72,12 +79,14 @@ def python_installation(files: Folder) -> PythonInstallation | None:
                 "{project}": list(_project(files)),
                 "{runner}": [one for one in runner if one not in dependencies(files)],
             }
+            inputs = _inputs(files)
             ways = (tuple(_filled(line, words) for line in way) for way in installer.commands)
             return PythonInstallation(
                 lock=next(iter(present), installer.name),
                 ways=tuple((*way, _IGNORED) for way in ways),
                 needs=tuple(sorted({*needs, *runner} - {"python"})),
-                inputs=_inputs(files),
+                inputs=inputs,
+                runs_code=_runs_code(files, inputs, builds=installer.builds),
                 variables=_environment().variables,
             )
     return None
@@ -105,6 +114,14 @@ def _project(files: Folder) -> Iterator[str]:
         yield from (one for one in listed if isinstance(one, str)) if isinstance(listed, list) else ()
 
 
+def _runs_code(files: Folder, inputs: Iterable[str], *, builds: bool) -> bool:
+    known = _environment()
+    backend = str(table(toml(files, "pyproject.toml"), "build-system").get("build-backend", "setuptools"))
+    foreign = files.exists("setup.py") or re.split(r"[.:]", backend)[0] not in known.plain_backends
+    texts = [text(files, path) for path in inputs if not path.endswith((".py", ".lock"))]
+    return (builds and foreign) or any(sign.search(one) for sign in known.signs for one in texts)
+
+
 def _inputs(files: Folder) -> frozenset[str]:
     """The files by which it is decided what is installed, and those that a build can run."""
     patterns = _environment().inputs
@@ -112,6 +129,6 @@ def _inputs(files: Folder) -> frozenset[str]:
     return frozenset(
         path
         for path in files.walk()
-        if path.startswith(tuple(backends))
+        if path.startswith((f"{environment_folder()}/", *backends))
         or (is_named(path, patterns) and ("/" not in path or posixpath.dirname(path) == "requirements"))
     )
