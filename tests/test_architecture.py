@@ -63,7 +63,7 @@ OUTERMOST = frozenset({"benchmarks/repair_package.py", "benchmarks/repair_right.
 
 ROOM_LINES = {
     "ui": 9850,
-    "agent": 17850,
+    "agent": 18300,
     "repair": 11160,
     "checks": 10930,
     "code": 6900,

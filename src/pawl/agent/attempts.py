@@ -1,29 +1,22 @@
 """Attempts that ask a model: a workplace is opened, the tier's roles work there, and the checks judge what stands.
 
-Side by side each attempt has a thread with a store, models and a bench of its own; the first that is verified wins.
-What they tell is told by the thread of the run, and the account of money is one.
+Of those side by side the first that is verified wins.
 """
 
 from __future__ import annotations
 
-import queue
 import select
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import field, replace
 from decimal import Decimal
-from pathlib import Path
-from typing import Any
 
 from pawl.agent.climb_record import ClimbRecord, Tried, judged_attempt, with_change
 from pawl.agent.context import Unanswered
 from pawl.agent.generated_tests import attacked
-from pawl.agent.inbox import Inbox
 from pawl.agent.policy import rules_of
 from pawl.agent.record import RunRecord, WorkName
-from pawl.agent.run_hooks import Hooking
+from pawl.agent.side_by_side import SideBySide
 from pawl.agent.talker import Talker
 from pawl.agent.workplace import Assignment, Worked, Workplace, draft, work
 from pawl.agent.works import BenchWorks
@@ -32,7 +25,6 @@ from pawl.core.errors import (
     AnswerInterrupted,
     AnswerUnusable,
     BudgetExceeded,
-    Cancelled,
     Conflicted,
     OutOfTime,
     PolicyViolation,
@@ -66,8 +58,6 @@ _FAILS_ATTEMPT = (
     Unanswered,
 )
 """Errors that end an attempt and not the run: a fresh one may do better. Nobody is there to answer a question."""
-WAIT_SECONDS = 0.1
-"""How long the thread of the run waits for word before it looks whether the user wants to stop."""
 LAST = frozenset({AttemptEnd.VERIFIED, AttemptEnd.OUT_OF_BUDGET})
 """After such an attempt no other sample of its iteration is drawn."""
 
@@ -265,118 +255,24 @@ class ModelAttempts:
         return Tried(attempt=attempt)
 
 
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    sample: int
-    future: Future[Tried]
+def side_by_side(
+    asker: ModelAttempts, task: Assignment, at: Iteration, samples: Sequence[int], *, most: int
+) -> Iterator[Tried]:
+    """The attempts as they end; after the first that is verified the others are cancelled, and say so."""
 
-
-class SideBySide:
-    """The attempts of one iteration, some at a time."""
-
-    def __init__(self, asker: ModelAttempts, task: Assignment, at: Iteration, listen: Callable[[Any], None]) -> None:
-        self._asker = asker
-        self._task = task
-        self._at = at
-        self._listen = listen
-        self._events: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._tokens: dict[int, CancelToken] = {}
-        self._ledger = asker.ledger(task.climb)
-        self._over = False
-        """One was verified, or all must end for another reason."""
-
-    def tried(self, samples: Sequence[int], most: int) -> Iterator[Tried]:
-        """The attempts as they end; after the first that is verified the others are cancelled, and say so."""
-        waiting = list(samples)
-        failures: list[BaseException] = []
-        with ThreadPoolExecutor(most) as threads:
-            try:
-                while self._tokens or (waiting and not self._over):
-                    while waiting and len(self._tokens) < most and not self._over:
-                        self._start(threads, waiting.pop(0))
-                    ended = self._next()
-                    if ended is not None:
-                        yield from self._result(ended, failures)
-            finally:
-                self._stop()
-        if failures:
-            raise failures[0]
-
-    def _result(self, ended: _Ended, failures: list[BaseException]) -> Iterator[Tried]:
-        self._tokens.pop(ended.sample)
-        error = ended.future.exception()
-        if error is None:
-            tried = ended.future.result()
-            if tried.attempt.end in LAST:
-                self._stop()
-            yield tried
-        elif self._over and not failures and isinstance(error, Cancelled) and not self._is_cancelled:
-            yield self._asker.cancelled(self._task, self._at, ended.sample)
-        else:
-            failures.append(error)
-            self._stop()
-
-    def _next(self) -> _Ended | None:
-        """An attempt that has ended; what is told meanwhile is passed on. None while nothing happens."""
-        if self._is_cancelled:
-            self._stop()
-        try:
-            event = self._events.get(timeout=WAIT_SECONDS)
-        except queue.Empty:
-            return None
-        if isinstance(event, _Ended):
-            return event
-        self._listen(event)
-        return None
-
-    @property
-    def _is_cancelled(self) -> bool:
-        cancel = self._asker.talker.cancel
-        return cancel is not None and cancel.requested
-
-    def _start(self, threads: ThreadPoolExecutor, sample: int) -> None:
-        self._tokens[sample] = CancelToken(above=self._asker.talker.cancel)
-        future = threads.submit(self._work, sample, self._tokens[sample])
-        future.add_done_callback(lambda done: self._events.put(_Ended(sample, done)))
-
-    def _stop(self) -> None:
-        self._over = True
-        for token in self._tokens.values():
-            token.request()
-
-    def _work(self, sample: int, cancel: CancelToken) -> Tried:
-        shop = self._asker.shop
-        with Project.open(shop.config, Path(shop.workspace)) as own, ExitStack() as closing:
-            own.run_id, own.stop = shop.run_id, cancel
-            return self._own(own, cancel, closing).tried(self._task, self._at, sample)
-
-    def _own(self, shop: Project, cancel: CancelToken, closing: ExitStack) -> ModelAttempts:
-        """An asker over a store and models of this thread's own, with the one account."""
-        asker, talker = self._asker, self._asker.talker
-        record = RunRecord(shop, talker.record.order, talker.record.run)
-        # Words and checks of several attempts at once are nobody's reading; each tells how it ended.
-        verifier = replace(asker.verifier, shop=shop, listen=lambda verdict: None)
-        models = closing.enter_context(Models(talker.config))
-        models.router.ledger = self._ledger
+    def work(talker: Talker, sample: int) -> Tried:
         own = replace(
-            talker,
-            shop=shop,
-            record=record,
-            works=BenchWorks(shop, record, lambda: verifier),
-            listen=lambda event: None,
-            inbox=Inbox(),
-            hooking=Hooking(
-                shop=shop,
-                order=record.order,
-                run=record.run,
-                conversation=talker.conversation,
-                tell=self._events.put,
-                cancel=cancel,
-            ),
-            cancel=cancel,
-            _models=models,
-            _telemetry=closing.enter_context(Telemetry.open(talker.config.environment)),
+            asker,
+            record=ClimbRecord(talker.record),
+            talker=talker,
+            verifier=replace(asker.verifier, shop=talker.shop, listen=lambda verdict: None),
+            listen=together.events.put,
+            capped=True,
         )
-        return replace(
-            asker, record=ClimbRecord(record), talker=own, verifier=verifier, listen=self._events.put, capped=True
-        )
+        return own.tried(task, at, sample)
+
+    together = SideBySide(talker=asker.talker, ledger=asker.ledger(task.climb), work=work, listen=asker.listen)
+    for sample, tried in together.ended(samples, most):
+        if tried is not None and tried.attempt.end in LAST:
+            together.stop()
+        yield tried or asker.cancelled(task, at, sample)

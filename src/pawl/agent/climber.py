@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
-from pawl.agent.attempts import LAST, ModelAttempts, SideBySide
+from pawl.agent.attempts import LAST, ModelAttempts, side_by_side
 from pawl.agent.climb_record import AuditTrail, ClimbRecord, Tried, judged_attempt
 from pawl.agent.demands import is_about_tests
 from pawl.agent.escalation import Escalate, StopEscalation, Try, cost_of, following, is_progress
@@ -232,7 +232,7 @@ class LadderClimber:
         """One after the other, or some at a time, until one is verified; what is better is the next ground."""
         together = min(task.climb.tier.parallel, len(samples))
         if together > 1:
-            yield from SideBySide(self.asker, task, at, self.listen).tried(samples, together)
+            yield from side_by_side(self.asker, task, at, samples, most=together)
             return
         for sample in samples:
             tried = self._tried(task, at, sample)

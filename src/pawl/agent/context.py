@@ -77,6 +77,8 @@ class AgentContext:
     tools: Toolset
     record: Callable[[RequestRecord], object]
     listen: Callable[[RunEvent], object] = lambda event: None
+    together: Callable[[Sequence[Mapping[str, object]]], object] = lambda calls: None
+    """Told the arguments of calls that send several others in one answer, before the first is made."""
     clean: Callable[[Request], Request] = lambda request: request
     """Takes secrets out of what is about to be sent."""
     compress: Compress = cut

@@ -144,7 +144,10 @@ class TapedTools:
     """Told of what was carried out; the answer that the model gets."""
     catch_up: Callable[[Sequence[tuple[str, Mapping[str, object]]]], None] = lambda calls: None
     """Told of the calls that came from the tape before the first live one."""
+    expect: Callable[[Mapping[int, Mapping[str, object]]], object] = lambda calls: None
+    """Told of calls, by their step, that are about to be made one after the other and may be worked on together."""
     cancel: CancelToken | None = None
+    _judged: dict[int, tuple[str, Mapping[str, object]]] = field(default_factory=dict)
     _past: list[tuple[str, Mapping[str, object]]] = field(default_factory=list)
 
     @property
@@ -154,6 +157,13 @@ class TapedTools:
     def offers(self, names: Sequence[str]) -> tuple[ToolOffer, ...]:
         return self.tools.offers(names)
 
+    def together(self, name: str, calls: Sequence[Mapping[str, object]]) -> None:
+        """Calls of one tool that follow each other: all are judged before the first begins, unless they were."""
+        for step, arguments in enumerate(calls, self.tape.at):
+            if step >= len(self.tape.steps):
+                self._judged[step] = self.permit(step, name, arguments)
+        self.expect({step: given for step, (refusal, given) in self._judged.items() if not refusal})
+
     def call(self, name: str, arguments: Mapping[str, object]) -> ToolReply:
         step = self.tape.take(CALL, name)
         if step is not None:
@@ -162,7 +172,8 @@ class TapedTools:
         if self._past:
             self.catch_up(self._past)
             self._past.clear()
-        refusal, arguments = self.permit(self.tape.at, name, arguments)
+        at = self.tape.at
+        refusal, arguments = self._judged.pop(at) if at in self._judged else self.permit(at, name, arguments)
         if refusal:
             reply = ToolReply(refusal, failed=True)
         else:

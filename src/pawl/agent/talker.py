@@ -21,7 +21,6 @@ from pawl.agent.briefing import (
     run_budget,
     standing_context,
     subject_of,
-    with_failing,
 )
 from pawl.agent.call_permits import CallPermits
 from pawl.agent.context import AgentContext, LoopEnd, Spoken, TurnInput
@@ -30,7 +29,7 @@ from pawl.agent.demands import is_about_tests
 from pawl.agent.inbox import Inbox
 from pawl.agent.policy import Policy, model_of, policy_of, prompts, standard_policy
 from pawl.agent.record import RunRecord, WorkName
-from pawl.agent.replay import CALL, ReplayLog, TalkEvents, TapedModel, TapedTools
+from pawl.agent.replay import ReplayLog, TalkEvents, TapedModel, TapedTools
 from pawl.agent.roles import Role
 from pawl.agent.run_hooks import Hooking
 from pawl.agent.tools.toolbox import DELEGATE, TeamDesk
@@ -90,6 +89,8 @@ class Talker:
     """Whose models and temperatures the roles have, where it names any."""
     warmth: float | None = None
     """The temperature of the artisan, so that samples differ."""
+    beside: int = 1
+    """How many were sent at the same time, and have one purse."""
     heard: TalkEvents = field(default_factory=lambda: TalkEvents(replayed=False))
     """Of the latest talk."""
     _standing: tuple[str, ...] | None = None
@@ -296,6 +297,16 @@ class Talker:
         usual, most_output = models.config.sampling, models.most_output(terms.model_for(line.role))
         asks_once = line.stage is None and self.asks_once(line.role)
         warmth, owes = self._temperature(role, usual.temperature), self._owes_change(line)
+        tools = TapedTools(
+            team or desk,
+            tape,
+            expect=team.expect if team is not None else lambda calls: None,
+            keep=self._keep_step,
+            permit=partial(self._permits.permitted, line),
+            after=partial(hooking.answered, line.talk),
+            catch_up=self._catch_up,
+            cancel=self.cancel,
+        )
         return AgentContext(
             terms=terms,
             role=policy.role(line.role),
@@ -303,15 +314,8 @@ class Talker:
             prompts=prompts(shop.config, shop.workspace),
             variables={**variables, **{name: text for name, text in told.items() if text}},
             model=TapedModel(model, tape),
-            tools=TapedTools(
-                team or desk,
-                tape,
-                keep=self._keep_step,
-                permit=partial(self._permits.permitted, line),
-                after=partial(hooking.answered, line.talk),
-                catch_up=self._catch_up,
-                cancel=self.cancel,
-            ),
+            tools=tools,
+            together=partial(tools.together, DELEGATE),
             record=lambda record: self._record(record, book.record, tape, models),
             listen=partial(self._hear, watch, tape, models, line),
             clean=watch.clean,
@@ -324,7 +328,7 @@ class Talker:
             found=partial(self._tested, tape, waits=asks_once) if self._works_alone(line) else tuple,
             stopping=partial(hooking.sending_back, tape, line) if line.stage is None else lambda text: (),
             limits=self._limits(sent=line.sent),
-            is_spent=models.router.ledger.share(SHARE) if line.sent else lambda: False,
+            is_spent=models.router.ledger.share(SHARE / min(self.beside, SHARE - 1)) if line.sent else lambda: False,
             sampling=replace(usual, max_output=min(usual.max_output, most_output), temperature=warmth),
             detail=Detail(shop.config.settings.detail),
             cancel=self.cancel,
@@ -345,17 +349,11 @@ class Talker:
         return dict(self.tier.temperatures).get(role.name, role.temperature)
 
     def _team(self, role: Role, line: TurnInput, tape: ReplayLog) -> TeamDesk:
-        """A desk from which others are sent. Their talks are named by the step that sends them, and found again."""
-
-        def sent() -> int:
-            return sum(step["kind"] == CALL and step.get("name") == DELEGATE for step in tape.steps[: tape.at])
-
-        def send(to: str, task: str) -> str:
-            text = with_failing(self.shop, self.record, task)
-            return self.say(TurnInput(talk=f"{line.talk} > {tape.at} {to}", role=to, text=text, sent=True)).text
+        """A desk from which others are sent."""
+        from pawl.agent.delegation import Delegations
 
         about = {name: self.policy.role(name).description for name in role.delegates - set(RoleName)}
-        return TeamDesk(desk=self.works.desk, role=role, sent=sent, send=send, about=about)
+        return TeamDesk(desk=self.works.desk, role=role, others=Delegations(self, line, tape), about=about)
 
     def _hear(self, watch: ContextWatch, tape: ReplayLog, models: Models, line: TurnInput, event: RunEvent) -> None:
         """Pass an event on, unless it was shown before an interruption."""
@@ -462,7 +460,7 @@ class Talker:
                 root.keep(replace(root.data, scripts=models.used))
 
     def _keep_step(self, tool: str, write: Callable[[], None]) -> None:
-        changes = self._kind(tool) in (ToolKind.WRITES, ToolKind.RUNS) or self.hooking.exist
+        changes = self._kind(tool) in (ToolKind.WRITES, ToolKind.RUNS) or self.hooking.exist or tool == DELEGATE
         standing = self.works.standing() if changes and self.works.desk.bench.is_open else None
         with self.shop.store.together():
             if standing is not None:

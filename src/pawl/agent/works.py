@@ -202,6 +202,19 @@ class BenchWorks:
             self.desk.bench.bench.apply(changes, self.shop.store.blobs)
             self.record.keep_work(WorkName.BENCH, self.standing())
 
+    def merge(self, changes: ChangeSet, ground: ChangeSet) -> None:
+        """Put onto the bench what another bench, which began with `ground`, has made of it; all of it or nothing."""
+        made, blobs = ground.inverted().then(changes), self.shop.store.blobs
+        if not made:
+            return
+        from pawl.core.merge import rebase
+
+        result = rebase(made, ground.inverted().then(self.standing()), blobs)
+        if result.conflicts:
+            where = "; ".join(f"{one.path}: {one.reason}" for one in result.conflicts)
+            raise Conflicted(where, result.conflicts)
+        self.desk.bench.bench.apply(result.changes, blobs)
+
     def clear(self) -> None:
         """Throw away what stands on the bench."""
         self.desk.bench.close()

@@ -375,9 +375,9 @@ class Ledger:
         with self._lock:
             return self._spent
 
-    def share(self, part: int) -> Callable[[], bool]:
+    def share(self, parts: float) -> Callable[[], bool]:
         """Says from now on whether more than that part of what is left is spent: a fourth for 4."""
-        before, whole = self.spent, self.budget
+        before, whole, part = self.spent, self.budget, Decimal(parts)
 
         def is_spent() -> bool:
             now = self.spent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -315,6 +316,8 @@ def collect(shop: Project, *, days: int | None, backups: int | None) -> Cleaned:
 
 TOOLS = ("ruff", "ty")
 """Pawl depends on them, so that every workspace can be linted and type-checked."""
+_SCRIPTS = threading.Lock()
+"""Python fills its table of folders at the first look, and shows it half filled to a second thread."""
 
 
 def brought_along() -> dict[str, str]:
@@ -322,7 +325,8 @@ def brought_along() -> dict[str, str]:
     import sysconfig
 
     schemes = (sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user"))
-    folders = [Path(sys.executable).parent, *(Path(sysconfig.get_path("scripts", scheme)) for scheme in schemes)]
+    with _SCRIPTS:
+        folders = [Path(sys.executable).parent, *(Path(sysconfig.get_path("scripts", scheme)) for scheme in schemes)]
     found = {name: folder / name for folder in reversed(folders) for name in TOOLS if (folder / name).is_file()}
     return {name: str(path) for name, path in found.items()}
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 from models.wire_scripts import Said
+from ui.cli.console import PAWL, Pawl
 from ui.cli.projects import SETTINGS, Project
 from ui.cli.test_cli_one_gate import Configured, configured, model, sent
 
@@ -196,3 +199,111 @@ def test_the_example_of_a_folder_that_configures_pawl_is_sound(project: Project)
     assert "sql-reviewer" in {one["name"] for one in pawl.json("agents")["agents"]}
     assert "release-notes" in {one["name"] for one in pawl.json("skills")["skills"]}
     assert pawl("skills", "check").code == 0
+
+
+TOGETHER = {
+    **FILES,
+    ".pawl/agents/clerk.md": "---\ndescription: Keeps lists.\n---\nYou keep lists. Canary: crane.\n",
+}
+SENT = """\
+[[turn]]
+match = { user = "write the notes", tools = ["delegate"], step = 0 }
+answer = { calls = [
+    { name = "delegate", arguments = { role = "typist", task = "write your note" } },
+    { name = "delegate", arguments = { role = "clerk", task = "write your list" } },
+] }
+[[turn]]
+match = { system = "stork", step = 0 }
+answer = { calls = [{ name = "file_write", arguments = { path = "%(typist)s", content = "a note\\n" } }] }
+[[turn]]
+match = { system = "stork", step = 1 }
+answer = "The note is written."
+[[turn]]
+match = { system = "crane", step = 0 }
+answer = { calls = [
+    { name = "file_search", arguments = { query = "a note" } },
+    { name = "file_write", arguments = { path = "%(clerk)s", content = "a list\\n" } },
+] }
+[[turn]]
+match = { system = "crane", step = 1, tool_regex = "no match|nothing|0 " }
+answer = "The list is written."
+[[turn]]
+times = 0
+match = { tool_regex = "%(then)s" }
+answer = "Both are back."
+[[turn]]
+times = 0
+match = { schema = true }
+answer = '{"parts": []}'
+"""
+MEETS = """\
+#!/bin/sh
+told=$(cat)
+case $told in
+    *typist*) echo here > "$1/one" && cat "$1/two" > /dev/null && echo typist >> "$1/met" ;;
+    *clerk*) cat "$1/one" > /dev/null && echo here > "$1/two" && echo clerk >> "$1/met" ;;
+esac
+"""
+
+
+def together(project: Project, tmp_path: Path, *, clerk: str = "LIST.md", then: str = "The list is written") -> Pawl:
+    pawl = project(TOGETHER)
+    assert pawl("trust").code == 0
+    (tmp_path / "sent.toml").write_text(SENT % {"typist": "NOTES.md", "clerk": clerk, "then": then})
+    return pawl
+
+
+def written(pawl: Pawl, tmp_path: Path) -> dict:
+    words = ("do", "--approve", "never", "--no-escalate", "--model", f"scripted:{tmp_path / 'sent.toml'}")
+    return pawl.json(*words, "write the notes NOTES.md and LIST.md")
+
+
+@pytest.mark.spec("D1", "D2")
+def test_sub_agents_of_one_answer_work_at_the_same_time_on_benches_of_their_own(
+    project: Project, configured: Configured, tmp_path: Path
+):
+    pawl = together(project, tmp_path)
+    meets = tmp_path / "meets"
+    meets.write_text(MEETS)
+    meets.chmod(0o755)
+    for name in ("one", "two"):
+        os.mkfifo(tmp_path / name)
+    hook = f'{{ type = "command", command = "{meets}", args = ["{tmp_path}"], host = true, timeout = 60 }}'
+    configured(f"[[hooks.SubagentStart]]\nhooks = [{hook}]\n")
+    done = written(pawl, tmp_path)
+    assert sorted((tmp_path / "met").read_text().split()) == ["clerk", "typist"], "each waited for the other in vain"
+    assert [one["path"] for one in done["changes"]] == ["LIST.md", "NOTES.md"]
+    roles = [one["role"] for one in pawl.json("requests")["requests"]]
+    assert roles.count("typist") == roles.count("clerk") == 2
+
+
+@pytest.mark.spec("D2")
+def test_of_two_sub_agents_that_change_the_same_place_the_later_one_is_not_taken_and_both_sides_are_told(
+    project: Project, tmp_path: Path
+):
+    pawl = together(project, tmp_path, clerk="NOTES.md", then="nothing of its change was taken. It said: The list")
+    said = pawl(
+        *("do", "--approve", "never", "--no-escalate", "--model", f"scripted:{tmp_path / 'sent.toml'}"),
+        "write the notes NOTES.md",
+    )
+    assert "the change of clerk was not taken: NOTES.md: both created it, differently" in said.err, said
+    assert (pawl.workspace / "NOTES.md").read_text() == "a note\n"
+
+
+@pytest.mark.spec("D2", "B9")
+def test_a_run_that_is_killed_while_sub_agents_work_goes_on_with_what_each_has_done(
+    project: Project, configured: Configured, tmp_path: Path
+):
+    pawl = together(project, tmp_path)
+    kills = tmp_path / "kills"
+    kills.write_text(f'#!/bin/sh\n[ -e "{tmp_path}/killed" ] || {{ touch "{tmp_path}/killed"; kill -9 $PPID; }}\n')
+    kills.chmod(0o755)
+    hook = f'{{ type = "command", command = "{kills}", host = true }}'
+    configured(f'[[hooks.SubagentStop]]\nmatcher = "clerk"\nhooks = [{hook}]\n')
+    words = ("do", "--approve", "never", "--no-escalate", "--model", f"scripted:{tmp_path / 'sent.toml'}")
+    killed = subprocess.run([*PAWL, *words, "write the notes NOTES.md and LIST.md"], cwd=pawl.workspace, check=False)
+    assert killed.returncode == -9
+    done = pawl.json("do", "--resume")
+    assert [one["path"] for one in done["changes"]] == ["LIST.md", "NOTES.md"]
+    roles = [one["role"] for one in pawl.json("requests")["requests"]]
+    assert roles.count("typist") == roles.count("clerk") == 2

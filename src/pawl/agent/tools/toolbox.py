@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import field, replace
 from functools import cached_property, partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pawl.agent.answers import WatchedFiles
 from pawl.agent.context import ToolReply, Toolset
@@ -32,7 +32,7 @@ from pawl.agent.tools.tool_registry import (
 from pawl.code.code_model import Modification
 from pawl.code.import_map import ImportMap
 from pawl.core.dialogue import ToolOffer
-from pawl.core.errors import PawlError, PolicyViolation, SchemaUnmet, TimedOut
+from pawl.core.errors import Conflicted, PawlError, PolicyViolation, SchemaUnmet, TimedOut
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted
 from pawl.settings.trust import may_have_servers
@@ -460,16 +460,29 @@ MOST_SENT = 10
 """How often one role may send others in one talk: a plan has at most so many changes."""
 
 
+class Others(Protocol):
+    """Those whom a talk may send."""
+
+    def sent(self) -> int:
+        """How often this talk has sent someone, also before it was interrupted."""
+        ...
+
+    def expect(self, calls: Mapping[int, tuple[str, str]]) -> None:
+        """Told who is about to be sent by the next steps, with which tasks, so that they can work at the same time."""
+        ...
+
+    def send(self, to: str, task: str) -> str:
+        """Lets the role work on the task and returns its answer."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamDesk:
     """Fits `Toolset`: a desk with a tool that sends another role to it, which answers by its contract (D1, D6)."""
 
     desk: Toolset
     role: Role
-    sent: Callable[[], int]
-    """How often this talk has sent someone, also before it was interrupted."""
-    send: Callable[[str, str], str]
-    """Lets the role work on the task and returns its answer."""
+    others: Others
     about: Mapping[str, str] = field(default_factory=dict)
     """The purpose of each whom the user described."""
 
@@ -484,6 +497,12 @@ class TeamDesk:
     def call(self, name: str, arguments: Mapping[str, object]) -> ToolReply:
         return self._delegated(arguments) if name == DELEGATE else self.desk.call(name, arguments)
 
+    def expect(self, calls: Mapping[int, Mapping[str, object]]) -> None:
+        wanted = {step: _sending(arguments) for step, arguments in calls.items()}
+        left = MOST_SENT - self.others.sent()
+        able = [step for step, (to, task) in wanted.items() if task and to in self.role.delegates]
+        self.others.expect({step: wanted[step] for step in able[:left]})
+
     def _offer(self) -> ToolOffer:
         roles = sorted(self.role.delegates)
         fields = {
@@ -494,7 +513,9 @@ class TeamDesk:
             name=DELEGATE,
             description="\n".join(
                 (
-                    f"Sends {' or '.join(roles)} with a task and waits for its answer.",
+                    f"Sends {' or '.join(roles)} with a task and waits for its answer. Those that one answer sends one "
+                    "after the other work at the same time and do not see each other's changes: send who needs the "
+                    "work of another in a later answer, and let no two change the same lines.",
                     *(f"- {name}: {what}" for name, what in sorted(self.about.items())),
                 )
             ),
@@ -507,15 +528,19 @@ class TeamDesk:
         )
 
     def _delegated(self, arguments: Mapping[str, object]) -> ToolReply:
-        to, task = str(arguments.get("role", "")), str(arguments.get("task", "")).strip()
+        to, task = _sending(arguments)
         if not task:
             return ToolReply("bad_arguments: there is no task\nnext: say what is to be done", failed=True)
         try:
             may_delegate(self.role, to)
-            if self.sent() >= MOST_SENT:
+            if self.others.sent() >= MOST_SENT:
                 raise PolicyViolation(f"{MOST_SENT} were sent", advice="end with what is there")
-            return ToolReply(self.send(to, task), failed=False)
-        except PolicyViolation as error:
+            return ToolReply(self.others.send(to, task), failed=False)
+        except (PolicyViolation, Conflicted) as error:
             return ToolReply(f"{error.code}: {error.message}\nnext: {error.advice}", failed=True)
         except SchemaUnmet as error:
             return ToolReply(f"{error.code}: {to} gave no usable answer: {error.message}", failed=True)
+
+
+def _sending(arguments: Mapping[str, object]) -> tuple[str, str]:
+    return str(arguments.get("role", "")), str(arguments.get("task", "")).strip()
