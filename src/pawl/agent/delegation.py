@@ -6,21 +6,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
-from typing import TYPE_CHECKING
 
 from pawl.agent.briefing import with_failing
 from pawl.agent.context import TurnInput, Unanswered
 from pawl.agent.record import WorkName
 from pawl.agent.replay import CALL, ReplayLog
 from pawl.agent.side_by_side import SideBySide
+from pawl.agent.talker import Talker
 from pawl.agent.tools.toolbox import DELEGATE
 from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.errors import Conflicted, PawlError, PolicyViolation, SchemaUnmet
 from pawl.core.events import Warned
 from pawl.core.lazy_dataclass import dataclass
-
-if TYPE_CHECKING:
-    from pawl.agent.talker import Talker
 
 MOST_TOGETHER = 4
 """How many work at the same time."""

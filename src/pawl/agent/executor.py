@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING
 
 from pawl.agent import nodes, opening_nodes, review
 from pawl.agent.briefing import run_budget
-from pawl.agent.context import LoopEnd
+from pawl.agent.context import LoopEnd, TurnInput
 from pawl.agent.inbox import Event, Inbox
 from pawl.agent.intents import verification_of
 from pawl.agent.nodes import Workbench
 from pawl.agent.record import RunRecord, SaidMeanwhile, composed
+from pawl.agent.replay import ReplayLog
 from pawl.agent.routes import NodeOutcome, RunNode, moved
 from pawl.agent.run_hooks import Hooking
 from pawl.agent.talker import Talker
+from pawl.agent.tools.toolbox import Others
 from pawl.agent.works import BenchWorks, is_there
 from pawl.agent.workspace_memory import learnt
 from pawl.core.dialogue import assistant, user
@@ -210,6 +212,7 @@ class RunExecutor:
             listen=self._hear,
             inbox=self.inbox,
             hooking=hooking,
+            others=_others,
             cancel=cancel,
             permit=self.permit,
         )
@@ -289,6 +292,13 @@ class RunExecutor:
         said = self.record.data.said
         if said.words or said.orders:
             self.inbox.restore(said.words, said.orders)
+
+
+def _others(talker: Talker, line: TurnInput, tape: ReplayLog) -> Others:
+    # Loaded where somebody may be sent.
+    from pawl.agent.delegation import Delegations
+
+    return Delegations(talker, line, tape)
 
 
 def new_conversation_id() -> str:

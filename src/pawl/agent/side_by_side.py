@@ -11,11 +11,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pawl.agent.inbox import Inbox
 from pawl.agent.record import RunRecord
 from pawl.agent.run_hooks import Hooking
+from pawl.agent.talker import Talker
 from pawl.agent.works import BenchWorks
 from pawl.core.errors import Cancelled
 from pawl.core.events import HookSaid, Metered, Warned
@@ -25,9 +26,6 @@ from pawl.models.router import Models
 from pawl.models.telemetry import Telemetry
 from pawl.sandbox.cancel import CancelToken
 from pawl.workspace.project import Project
-
-if TYPE_CHECKING:
-    from pawl.agent.talker import Talker
 
 T = TypeVar("T")
 _TOLD = (Warned, HookSaid, Metered)

@@ -32,7 +32,7 @@ from pawl.agent.record import RunRecord, WorkName
 from pawl.agent.replay import ReplayLog, TalkEvents, TapedModel, TapedTools
 from pawl.agent.roles import Role
 from pawl.agent.run_hooks import Hooking
-from pawl.agent.tools.toolbox import DELEGATE, TeamDesk
+from pawl.agent.tools.toolbox import DELEGATE, Others, TeamDesk
 from pawl.agent.works import BenchWorks
 from pawl.core.diagnostic import Status
 from pawl.core.dialogue import Attachment, Message, Sampling, TextDelta, assistant, user
@@ -82,6 +82,8 @@ class Talker:
     listen: Callable[[RunEvent], object]
     inbox: Inbox
     hooking: Hooking
+    others: Callable[[Talker, TurnInput, ReplayLog], Others]
+    """Those whom a talk of it may send."""
     cancel: CancelToken | None = None
     permit: Permit | None = None
     """The rules of the workspace when None."""
@@ -350,10 +352,8 @@ class Talker:
 
     def _team(self, role: Role, line: TurnInput, tape: ReplayLog) -> TeamDesk:
         """A desk from which others are sent."""
-        from pawl.agent.delegation import Delegations
-
         about = {name: self.policy.role(name).description for name in role.delegates - set(RoleName)}
-        return TeamDesk(desk=self.works.desk, role=role, others=Delegations(self, line, tape), about=about)
+        return TeamDesk(desk=self.works.desk, role=role, others=self.others(self, line, tape), about=about)
 
     def _hear(self, watch: ContextWatch, tape: ReplayLog, models: Models, line: TurnInput, event: RunEvent) -> None:
         """Pass an event on, unless it was shown before an interruption."""
