@@ -1,0 +1,172 @@
+import { lazy, memo, Suspense, useState } from "react";
+import type { ChangedFile, Hunk } from "../types";
+import { Badge, Check, Select, Spinner } from "./basics";
+import { pairs, type Row, rows, standing } from "./diff";
+
+const WholeFile = lazy(() => import("../code/MergeFile"));
+
+export type DiffMode = "inline" | "side by side" | "whole file";
+
+/** Turns hunks on or off, by their numbers. */
+export type Choose = (hunks: number[], on: boolean) => void;
+
+/** How diffs are shown; kept for the next one. */
+export function useDiffMode(): [DiffMode, (mode: DiffMode) => void] {
+  const [mode, setMode] = useState(() => (localStorage.getItem("pawl-diff") as DiffMode | null) ?? "inline");
+  return [
+    mode,
+    (next) => {
+      localStorage.setItem("pawl-diff", next);
+      setMode(next);
+    },
+  ];
+}
+
+const MODES: DiffMode[] = ["inline", "side by side", "whole file"];
+
+/** The switch between the three ways to show a diff. */
+export function DiffSwitch({ mode, onChange }: { mode: DiffMode; onChange: (mode: DiffMode) => void }) {
+  return <Select label="how the diff is shown" bare value={mode} options={MODES} onChange={onChange} />;
+}
+
+/** Files with their hunks; with `chosen`, check boxes choose files and hunks. */
+export function DiffView({
+  files,
+  mode,
+  chosen,
+  onChoose,
+}: {
+  files: readonly ChangedFile[];
+  mode: DiffMode;
+  chosen?: ReadonlySet<number>;
+  onChoose?: Choose;
+}) {
+  return (
+    <div className="diff">
+      {files.map((file) => (
+        <DiffFile key={file.path} file={file} mode={mode} chosen={chosen} onChoose={onChoose} />
+      ))}
+    </div>
+  );
+}
+
+function DiffFile({
+  file,
+  mode,
+  chosen,
+  onChoose,
+}: {
+  file: ChangedFile;
+  mode: DiffMode;
+  chosen?: ReadonlySet<number> | undefined;
+  onChoose?: Choose | undefined;
+}) {
+  const taken = chosen ? standing(chosen, file) : "all";
+  const name = (
+    <>
+      <span className="path">{file.path}</span>
+      <span className="counts">
+        <span className="added">+{file.added}</span> <span className="removed">−{file.removed}</span>
+      </span>
+      {file.what !== "changed" && file.what !== "modified" && <Badge>{file.what}</Badge>}
+      {file.binary && <Badge>binary</Badge>}
+    </>
+  );
+  return (
+    <details open={file.hunks.length < 40} className="diff-file">
+      <summary>
+        {chosen && onChoose ? (
+          <Check
+            label={name}
+            checked={taken === "all"}
+            mixed={taken === "some"}
+            onChange={(on) =>
+              onChoose(
+                file.hunks.map((hunk) => hunk.number),
+                on,
+              )
+            }
+          />
+        ) : (
+          name
+        )}
+      </summary>
+      {mode === "whole file" && !file.binary ? (
+        <Suspense fallback={<Spinner />}>
+          <WholeFile file={file} />
+        </Suspense>
+      ) : (
+        file.hunks.map((hunk) => (
+          <DiffHunk
+            key={hunk.number}
+            hunk={hunk}
+            sideBySide={mode === "side by side"}
+            on={chosen?.has(hunk.number)}
+            onChoose={onChoose}
+          />
+        ))
+      )}
+    </details>
+  );
+}
+
+const DiffHunk = memo(
+  ({
+    hunk,
+    sideBySide,
+    on,
+    onChoose,
+  }: {
+    hunk: Hunk;
+    sideBySide: boolean;
+    on?: boolean | undefined;
+    onChoose?: Choose | undefined;
+  }) => {
+    const lines = rows(hunk);
+    return (
+      <div className={on === false ? "hunk off" : "hunk"}>
+        <div className="hunk-head">
+          {onChoose ? (
+            <Check
+              label={`hunk ${hunk.number} ${hunk.header}`}
+              checked={on ?? false}
+              onChange={(value) => onChoose([hunk.number], value)}
+            />
+          ) : (
+            hunk.header
+          )}
+        </div>
+        {/* biome-ignore lint/a11y/useSemanticElements: long lines scroll, and the keyboard must reach them */}
+        <div className="hunk-lines" role="region" aria-label={`hunk ${hunk.number}`} tabIndex={0}>
+          {sideBySide
+            ? pairs(lines).map(([left, right], key) => (
+                <div key={key} className="pair">
+                  <Line row={left} number={left?.old ?? null} />
+                  <Line row={right} number={right?.now ?? null} />
+                </div>
+              ))
+            : lines.map((row, key) => (
+                <div key={key} className={`line ${CLASS[row.sign]}`}>
+                  <span className="number">{row.old}</span>
+                  <span className="number">{row.now}</span>
+                  <span className="sign">{row.sign}</span>
+                  <span className="text">{row.text}</span>
+                </div>
+              ))}
+        </div>
+      </div>
+    );
+  },
+);
+
+const CLASS = { " ": "", "+": "plus", "-": "minus", "\\": "remark" };
+
+function Line({ row, number }: { row: Row | null; number: number | null }) {
+  return (
+    <div className={`line half ${row ? CLASS[row.sign] : "none"}`}>
+      <span className="number">{number}</span>
+      <span className="sign">{row?.sign}</span>
+      <span className="text">{row?.text}</span>
+    </div>
+  );
+}

@@ -1,0 +1,110 @@
+/** The page's one store: the event stream, batched by animation frame, and the session's state beside it. */
+
+import { useSyncExternalStore } from "react";
+import { get, Refused, readEvents } from "../api";
+import type { SessionState, StreamEvent } from "../types";
+import { EMPTY, type EventState, reduce } from "./reduce";
+
+export interface Store extends EventState {
+  session: SessionState | null;
+  connection: "connecting" | "connected" | "lost" | "refused";
+  refusal: Refused | null;
+}
+
+/** Events from before this page was opened that are read again; older ones come from the conversation's record. */
+const BACKLOG = 4000;
+
+let store: Store = { ...EMPTY, session: null, connection: "connecting", refusal: null };
+const listeners = new Set<() => void>();
+let pending: StreamEvent[] = [];
+let scheduled = false;
+
+function set(change: Partial<Store>): void {
+  store = { ...store, ...change };
+  for (const listener of listeners) listener();
+}
+
+function flush(): void {
+  scheduled = false;
+  const events = pending;
+  pending = [];
+  const next = reduce(store, events);
+  if (next === store) return;
+  const asked = next.stateAsked !== store.stateAsked;
+  set(next);
+  if (asked) void refresh();
+}
+
+function take(events: StreamEvent[]): void {
+  if (store.connection !== "connected") set({ connection: "connected" });
+  pending.push(...events);
+  if (scheduled || pending.length === 0) return;
+  scheduled = true;
+  // A hidden tab paints no frame; its events are taken in all the same.
+  if (document.hidden) setTimeout(flush, 250);
+  else requestAnimationFrame(flush);
+}
+
+let refreshing = false;
+let again = false;
+
+/** Asks for the session's state; several wishes at a time are one request. */
+export async function refresh(): Promise<void> {
+  if (refreshing) {
+    again = true;
+    return;
+  }
+  refreshing = true;
+  try {
+    setSession(await get<SessionState>("/state"));
+  } catch {
+    // The stream says when the connection is lost, and asks again when it is back.
+  } finally {
+    refreshing = false;
+  }
+  if (again) {
+    again = false;
+    await refresh();
+  }
+}
+
+export function setSession(session: SessionState): void {
+  set({ session });
+}
+
+const wait = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+/** Connects and stays connected; ends only when the token is refused or the page goes. */
+export async function connect(signal: AbortSignal): Promise<void> {
+  for (let attempt = 0; !signal.aborted; attempt += 1) {
+    try {
+      const session = await get<SessionState>("/state");
+      const last = store.session ? store.last : Math.max(0, session.last_event - BACKLOG);
+      // A server that began anew counts from its own store; what we had is then of another one.
+      const anew = last > session.last_event;
+      set({ ...(anew ? EMPTY : { last }), session, connection: "connected", refusal: null });
+      attempt = 0;
+      await readEvents(store.last, signal, take);
+    } catch (error) {
+      if (error instanceof Refused && error.status === 401) {
+        set({ connection: "refused", refusal: error });
+        return;
+      }
+    }
+    if (signal.aborted) return;
+    set({ connection: "lost" });
+    await wait(Math.min(5000, 300 * 2 ** attempt));
+  }
+}
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+/** A part of the store; the component renders again when that part is another value. */
+export function useStore<T>(select: (store: Store) => T): T {
+  return useSyncExternalStore(subscribe, () => select(store));
+}
+
+export const peek = (): Store => store;

@@ -1,0 +1,18 @@
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { App } from "./App";
+import { takeToken } from "./api";
+import { connect } from "./events/store";
+import { applyTheme } from "./theme";
+import "./style/base.css";
+import "./style/components.css";
+import "./style/panes.css";
+
+takeToken();
+applyTheme();
+void connect(new AbortController().signal);
+createRoot(document.getElementById("root")!).render(
+  <StrictMode>
+    <App />
+  </StrictMode>,
+);

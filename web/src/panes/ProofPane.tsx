@@ -1,0 +1,220 @@
+import { useMemo, useState } from "react";
+import { command } from "../api";
+import { Badge, Button, Card, Empty, Trouble } from "../components";
+import { useStore } from "../events/store";
+import { plain, plural, STANDING, seconds, VERDICT } from "../format";
+import { go } from "../place";
+import type { CheckResult, Diagnostic, Report } from "../types";
+import { tests } from "../work/Delivery";
+
+interface Verified {
+  accepted: boolean;
+  verdict: NonNullable<Report["verdict"]>;
+  refused: string[];
+  unproved: string[];
+  notes: string[];
+  seconds: number;
+  steps: CheckResult[];
+}
+
+/** What the checks say: of the run that works or ended last, or of the workspace as it stands. */
+export default function ProofPane() {
+  const run = useStore((store) => [...store.runs.values()].findLast((one) => one.checks.length > 0));
+  const [verified, setVerified] = useState<Verified | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [busy, setBusy] = useState(false);
+  const verify = async () => {
+    setBusy(true);
+    setError(null);
+    try {
+      setVerified(await command<Verified>("verify"));
+    } catch (problem) {
+      setError(problem);
+    }
+    setBusy(false);
+  };
+  return (
+    <>
+      <div className="bar">
+        <Button busy={busy} onClick={verify}>
+          Verify the workspace
+        </Button>
+        {busy && <span className="dim">all checks run on a bench; this may take a while</span>}
+      </div>
+      <div className="scroll" tabIndex={0}>
+        <Trouble error={error} />
+        {verified && (
+          <Proof
+            title="The workspace as it stands"
+            verdict={verified.verdict}
+            checks={verified.steps}
+            reasons={[...verified.refused, ...verified.unproved]}
+            notes={verified.notes}
+          />
+        )}
+        {run && (
+          <Proof
+            title={`Run ${run.id}: ${run.request}`}
+            verdict={run.report?.verdict ?? null}
+            checks={run.checks}
+            reasons={[...(run.report?.refused ?? []), ...(run.report?.unproved ?? [])]}
+            notes={run.report?.notes ?? []}
+          />
+        )}
+        {!run && !verified && !busy && (
+          <Empty>No check has run yet. A run shows its checks here while they work.</Empty>
+        )}
+      </div>
+    </>
+  );
+}
+
+interface ProofProps {
+  title: string;
+  verdict: Report["verdict"];
+  checks: CheckResult[];
+  reasons: string[];
+  notes: string[];
+}
+
+function Proof({ title, verdict, checks, reasons, notes }: ProofProps) {
+  const skipped = checks.filter((check) => check.standing === "skipped");
+  const ran = checks.filter((check) => check.standing !== "skipped");
+  return (
+    <Card
+      title={title}
+      actions={verdict ? <Badge tone={VERDICT[verdict]}>{verdict}</Badge> : <Badge>no verdict yet</Badge>}
+    >
+      {reasons.map((reason, key) => (
+        <p key={key} className="bad">
+          {reason}
+        </p>
+      ))}
+      {ran.map((check) => (
+        <Step key={check.step} check={check} />
+      ))}
+      {skipped.length > 0 && (
+        <div>
+          <h4>Not run</h4>
+          <ul>
+            {skipped.map((check) => (
+              <li key={check.step}>
+                {check.step} <span className="dim">{check.reason}</span>
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
+      {notes.map((note, key) => (
+        <p key={key} className="dim">
+          {note}
+        </p>
+      ))}
+    </Card>
+  );
+}
+
+function Step({ check }: { check: CheckResult }) {
+  const [sign, tone] = STANDING[check.standing];
+  const old = typeof check.old === "number" ? check.old : check.old.length;
+  return (
+    <details className="proof-step" open={check.standing === "fail"}>
+      <summary>
+        <span className={tone}>{sign}</span> <strong>{check.step}</strong> {tests(check.counts) || check.reason}
+        {check.part && <Badge tone="warn">{check.part}</Badge>}
+        {check.incomplete && <Badge tone="warn">{check.incomplete}</Badge>}
+        {old > 0 && <Badge>{plural(old, "old finding")}</Badge>}
+        <span className="dim"> {seconds(check.seconds)}</span>
+      </summary>
+      <div className="proof-body">
+        {check.counts && check.reason && <p className="dim">{check.reason}</p>}
+        {check.findings.map((finding, key) => (
+          <Finding key={key} finding={finding} />
+        ))}
+        {typeof check.old !== "number" && check.old.length > 0 && (
+          <details>
+            <summary className="dim">{plural(check.old.length, "finding")} from before the change</summary>
+            {check.old.map((finding, key) => (
+              <Finding key={key} finding={finding} />
+            ))}
+          </details>
+        )}
+        {check.flaky?.map((line) => (
+          <p key={line}>
+            <Badge tone="warn">flaky</Badge> {line}
+          </p>
+        ))}
+        {check.left_out && check.left_out.length > 0 && (
+          <details>
+            <summary>{plural(check.left_out.length, "test")} taken out of the run by code of the project</summary>
+            <ul className="mono">
+              {check.left_out.map((id) => (
+                <li key={id}>{id}</li>
+              ))}
+            </ul>
+          </details>
+        )}
+        <Tests check={check} />
+        {check.command && check.command.length > 0 && <code className="dim">{check.command.join(" ")}</code>}
+      </div>
+    </details>
+  );
+}
+
+/** The tests that were watched, by file, the slowest file first. */
+function Tests({ check }: { check: CheckResult }) {
+  const files = useMemo(() => {
+    const found = new Map<string, NonNullable<CheckResult["ran"]>>();
+    for (const test of check.ran ?? []) {
+      const file = test.id.split("::")[0]!;
+      found.set(file, [...(found.get(file) ?? []), test]);
+    }
+    return [...found].map(([file, list]) => ({ file, list, sum: list.reduce((sum, one) => sum + one.seconds, 0) }));
+  }, [check.ran]);
+  return files
+    .sort((one, other) => other.sum - one.sum)
+    .map(({ file, list, sum }) => (
+      <details key={file}>
+        <summary>
+          <span className="mono">{file}</span> {plural(list.length, "test")} <span className="dim">{seconds(sum)}</span>
+        </summary>
+        <ul className="plain-list mono">
+          {list.slice(0, 500).map((test) => (
+            <li key={test.id}>
+              <span className={test.outcome === "passed" ? "good" : test.outcome === "failed" ? "bad" : "dim"}>
+                {test.outcome === "passed" ? "✓" : test.outcome === "failed" ? "✗" : "–"}
+              </span>{" "}
+              {test.id.split("::").slice(1).join("::") || test.id} <span className="dim">{seconds(test.seconds)}</span>
+            </li>
+          ))}
+        </ul>
+      </details>
+    ));
+}
+
+export function Finding({ finding }: { finding: Diagnostic }) {
+  const place = finding.path ? `${finding.path}${finding.line ? `:${finding.line}` : ""}` : "";
+  return (
+    <div className={`finding ${finding.severity}`}>
+      <div>
+        {place && (
+          <a href={`#/code/${encodeURI(place)}`} className="mono">
+            {place}
+          </a>
+        )}{" "}
+        {finding.test && <span className="mono">{finding.test}</span>} {finding.code && <Badge>{finding.code}</Badge>}{" "}
+        <span className="dim">{finding.tool}</span>
+      </div>
+      <pre>{plain(finding.message)}</pre>
+      {finding.frames?.length > 1 && (
+        <div className="frames">
+          {finding.frames.map((frame, key) => (
+            <Button key={key} tone="quiet" onClick={() => go("code", frame.path, frame.line)}>
+              {frame.path}:{frame.line}
+            </Button>
+          ))}
+        </div>
+      )}
+    </div>
+  );
+}

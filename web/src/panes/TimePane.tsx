@@ -1,0 +1,238 @@
+import { useMemo, useState } from "react";
+import { command, get, post, query } from "../api";
+import {
+  attempt,
+  Badge,
+  Button,
+  Card,
+  Check,
+  Dialog,
+  Empty,
+  Field,
+  Spinner,
+  Trouble,
+  toast,
+  useLoaded,
+} from "../components";
+import { refresh, useStore } from "../events/store";
+import { clock, DELIVERY, day, plural, seconds } from "../format";
+import type { ChangeRow, Checkpoint, Entry, Report, RunRow } from "../types";
+import { Delivery, EntryDiff } from "../work/Delivery";
+import { type Point, points } from "./points";
+
+/** Runs, entries and checkpoints in the order of time; each can be looked at and come back to. */
+export default function TimePane() {
+  const key = useStore((store) => store.filesChanged + store.stateAsked);
+  const [all, setAll] = useState(false);
+  const [chosen, setChosen] = useState("");
+  const [naming, setNaming] = useState<string | null>(null);
+  const loaded = useLoaded(async () => {
+    const [runs, history, marks] = await Promise.all([
+      get<RunRow[]>(query("/runs", { limit: 100 })),
+      command<{ entries: Entry[] }>("history", "--limit", "200", ...(all ? ["--all"] : [])),
+      command<{ checkpoints: Checkpoint[] }>("checkpoint", "--list"),
+    ]);
+    return points(runs, history.entries, marks.checkpoints);
+  }, `${key} ${all}`);
+  const days = useMemo(() => Map.groupBy(loaded.value ?? [], (point) => day(point.time)), [loaded.value]);
+  const act = (words: string[]) =>
+    attempt(async () => {
+      const body = await command<{ title?: string; name?: string; entry?: number | null }>(...words);
+      toast(body.title ?? (body.name ? `checkpoint ${body.name}` : "done"));
+      loaded.reload();
+      await refresh();
+    });
+  const point = loaded.value?.find((one) => one.key === chosen);
+  return (
+    <>
+      <div className="bar">
+        <Button onClick={() => act(["undo"])}>Undo</Button>
+        <Button onClick={() => act(["redo"])}>Redo</Button>
+        <Button onClick={() => setNaming("")}>Checkpoint…</Button>
+        <Check label="also what was not promoted" checked={all} onChange={setAll} />
+      </div>
+      <div className="scroll" tabIndex={0}>
+        <Trouble error={loaded.error} />
+        {loaded.loading && !loaded.value && <Spinner />}
+        {loaded.value?.length === 0 && <Empty>Nothing was done in this workspace yet.</Empty>}
+        {point && <Look point={point} act={act} onClose={() => setChosen("")} />}
+        {[...days].map(([name, list]) => (
+          <ol key={name} className="timeline" aria-label={name}>
+            <li className="day">{name}</li>
+            {list.map((one) => (
+              <li key={one.key} className={one.kind}>
+                <button
+                  type="button"
+                  className={one.key === chosen ? "row-button selected" : "row-button"}
+                  onClick={() => setChosen(one.key === chosen ? "" : one.key)}
+                >
+                  <span className="dim nowrap">{clock(one.time)}</span>
+                  <Label point={one} />
+                </button>
+              </li>
+            ))}
+          </ol>
+        ))}
+      </div>
+      <Dialog title="A checkpoint of the present" open={naming !== null} onClose={() => setNaming(null)}>
+        <form
+          className="form"
+          onSubmit={(event) => {
+            event.preventDefault();
+            const name = naming?.trim();
+            setNaming(null);
+            void act(name ? ["checkpoint", name] : ["checkpoint"]);
+          }}
+        >
+          <Field label="name" value={naming ?? ""} onChange={setNaming} placeholder="checkpoint-1, checkpoint-2, …" />
+          <Button type="submit" tone="primary">
+            Make it
+          </Button>
+        </form>
+      </Dialog>
+    </>
+  );
+}
+
+function Label({ point }: { point: Point }) {
+  if (point.kind === "run") {
+    const delivery = point.run.delivery && DELIVERY[point.run.delivery];
+    return (
+      <>
+        <span className="nowrap">run</span> <span className="ellipsis">{point.run.request}</span>{" "}
+        {delivery ? <Badge tone={delivery[1]}>{delivery[0]}</Badge> : <Badge tone="busy">{point.run.state}</Badge>}
+      </>
+    );
+  }
+  if (point.kind === "checkpoint")
+    return (
+      <>
+        <span className="nowrap">checkpoint</span> <span className="ellipsis">{point.checkpoint.name}</span>
+      </>
+    );
+  const { entry } = point;
+  return (
+    <>
+      <span className="nowrap">entry {entry.id}</span> <span className="ellipsis">{entry.title}</span>{" "}
+      <span className="dim nowrap">
+        {entry.reversed_by !== null ? `undone by ${entry.reversed_by}` : (STATE[entry.state] ?? entry.state)} ·{" "}
+        {plural(entry.paths.length, "file")}
+      </span>
+    </>
+  );
+}
+
+const STATE: Record<string, string> = { done: "promoted", captured: "kept" };
+
+function Look({
+  point,
+  act,
+  onClose,
+}: {
+  point: Point;
+  act: (words: string[]) => Promise<boolean>;
+  onClose: () => void;
+}) {
+  const close = (
+    <Button tone="quiet" onClick={onClose} aria-label="close">
+      ✕
+    </Button>
+  );
+  if (point.kind === "run") return <RunLook id={point.run.id} close={close} />;
+  if (point.kind === "checkpoint") return <CheckpointLook checkpoint={point.checkpoint} act={act} close={close} />;
+  const { entry } = point;
+  const id = String(entry.id);
+  return (
+    <Card
+      title={`Entry ${id}: ${entry.title}`}
+      actions={
+        <>
+          {entry.state === "done" && entry.reversed_by === null && (
+            <Button onClick={() => act(["undo", id])}>Undo</Button>
+          )}
+          {entry.state === "captured" && <Button onClick={() => act(["promote", id])}>Promote</Button>}
+          {close}
+        </>
+      }
+    >
+      {entry.reason && <p className="dim">{entry.reason}</p>}
+      {entry.pruned ? <Empty>Its contents were dropped by gc.</Empty> : <EntryDiff key={id} id={entry.id} />}
+    </Card>
+  );
+}
+
+function RunLook({ id, close }: { id: string; close: React.ReactNode }) {
+  const report = useLoaded(() => get<Report>(`/runs/${id}`), id);
+  const live = useStore((store) => store.runs.get(id));
+  const attempts = live?.attempts.length ? live.attempts : (report.value?.loop?.attempts ?? []);
+  return (
+    <Card
+      title={`Run ${id}`}
+      actions={
+        <>
+          {report.value?.conversation && (
+            <Button onClick={() => attempt(() => post("/conversation", { id: report.value!.conversation }))}>
+              Its conversation
+            </Button>
+          )}
+          {close}
+        </>
+      }
+    >
+      <Trouble error={report.error} />
+      {report.value && <Delivery report={report.value} said="" />}
+      {attempts.length > 0 && (
+        <ol>
+          {attempts.map((one, key) => (
+            <li key={key}>
+              {one.mode} {one.model} – {one.ended}
+              {one.failing && `, ${plural(one.failing.length, "test")} failing`}, {seconds(one.seconds)}
+            </li>
+          ))}
+        </ol>
+      )}
+    </Card>
+  );
+}
+
+function CheckpointLook({
+  checkpoint,
+  act,
+  close,
+}: {
+  checkpoint: Checkpoint;
+  act: (words: string[]) => Promise<boolean>;
+  close: React.ReactNode;
+}) {
+  const [compared, setCompared] = useState<{ title: string; changes: ChangeRow[] } | null>(null);
+  const compare = () => attempt(async () => setCompared(await command("restore", checkpoint.name, "--dry-run")));
+  return (
+    <Card
+      title={`Checkpoint ${checkpoint.name}`}
+      actions={
+        <>
+          <Button onClick={compare}>Compare with now</Button>
+          <Button onClick={() => act(["restore", checkpoint.name])}>Restore</Button>
+          {close}
+        </>
+      }
+    >
+      <p className="dim">
+        {checkpoint.after_entry ? `after entry ${checkpoint.after_entry}` : "at the beginning"}; restoring takes back
+        all that was promoted since, merged like an undo, and makes a checkpoint of the present first.
+      </p>
+      {compared &&
+        (compared.changes.length === 0 ? (
+          <Empty>Nothing would change.</Empty>
+        ) : (
+          <ul className="plain-list mono">
+            {compared.changes.map((one) => (
+              <li key={one.path}>
+                {one.path} <span className="added">+{one.added}</span> <span className="removed">−{one.removed}</span>
+              </li>
+            ))}
+          </ul>
+        ))}
+    </Card>
+  );
+}

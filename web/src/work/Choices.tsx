@@ -1,0 +1,145 @@
+import { useEffect, useState } from "react";
+import { put } from "../api";
+import { attempt, Button, Dialog, Field, Select } from "../components";
+import { setSession, useStore } from "../events/store";
+import type { Choices as Chosen, SessionState } from "../types";
+
+const change = (part: Partial<Chosen>) => attempt(async () => setSession(await put<SessionState>("/choices", part)));
+
+/** The user's choices: mode, model, reasoning, approval, budget. Always visible, changed here and nowhere else. */
+export function Choices({ compact }: { compact: boolean }) {
+  const choices = useStore((store) => store.session?.choices);
+  const models = useStore((store) => store.session?.models);
+  const [open, setOpen] = useState<"" | "all" | "budget">("");
+  if (!choices || !models) return null;
+  const bare = !compact;
+  const fields = (
+    <>
+      <Select
+        label="mode"
+        bare={bare}
+        value={choices.mode}
+        options={["agent", "plan", "chat"]}
+        onChange={(mode) => change({ mode })}
+      />
+      <ModelSelect bare={bare} value={choices.model} models={models} />
+      <Select
+        label="reasoning"
+        bare={bare}
+        value={choices.reasoning}
+        options={[
+          ["", "reasoning: setting"],
+          ["on", "reasoning on"],
+          ["off", "reasoning off"],
+        ]}
+        onChange={(reasoning) => change({ reasoning })}
+      />
+      <Select
+        label="approval"
+        bare={bare}
+        value={choices.approval}
+        options={[
+          ["each", "approve each edit"],
+          ["final", "approve at the end"],
+          ["never", "approve never"],
+        ]}
+        onChange={(approval) => change({ approval })}
+      />
+    </>
+  );
+  const budget = [
+    choices.budget.money && `$${choices.budget.money}`,
+    choices.budget.seconds && `${choices.budget.seconds} s`,
+  ]
+    .filter(Boolean)
+    .join(", ");
+  const summary = [choices.mode, choices.model || "no model", `approve ${choices.approval}`, budget]
+    .filter(Boolean)
+    .join(" · ");
+  return (
+    <div className="choices">
+      {compact ? (
+        <Button
+          tone="quiet"
+          className="ellipsis"
+          onClick={() => setOpen("all")}
+          title="mode, model, reasoning, approval, budget"
+        >
+          {summary}
+        </Button>
+      ) : (
+        <>
+          {fields}
+          <Button tone="quiet" onClick={() => setOpen("budget")} title="budget of a run">
+            {budget ? `budget ${budget}` : "no budget set"}
+          </Button>
+        </>
+      )}
+      <Dialog title={compact ? "Choices" : "Budget of a run"} open={open !== ""} onClose={() => setOpen("")}>
+        <div className="form">
+          {open === "all" && fields}
+          <BudgetFields choices={choices} onDone={() => setOpen("")} />
+        </div>
+      </Dialog>
+    </div>
+  );
+}
+
+function ModelSelect({ bare, value, models }: { bare: boolean; value: string; models: string[] }) {
+  const [own, setOwn] = useState(false);
+  const [name, setName] = useState("");
+  const options = [...new Set([value, ...models])].filter(Boolean).map((one) => [one, one] as [string, string]);
+  if (own)
+    return (
+      <form
+        className="inline-form"
+        onSubmit={(event) => {
+          event.preventDefault();
+          setOwn(false);
+          if (name.trim()) void change({ model: name.trim() });
+        }}
+      >
+        <Field label="provider/name" value={name} onChange={setName} />
+        <Button type="submit">Use</Button>
+      </form>
+    );
+  return (
+    <Select
+      label="model"
+      bare={bare}
+      value={value}
+      options={[...(value ? [] : [["", "no model"] as [string, string]]), ...options, ["…", "another…"]]}
+      onChange={(model) => (model === "…" ? setOwn(true) : change({ model }))}
+    />
+  );
+}
+
+function BudgetFields({ choices, onDone }: { choices: Chosen; onDone: () => void }) {
+  const [money, setMoney] = useState(choices.budget.money ?? "");
+  const [limit, setLimit] = useState(choices.budget.seconds?.toString() ?? "");
+  useEffect(() => {
+    setMoney(choices.budget.money ?? "");
+    setLimit(choices.budget.seconds?.toString() ?? "");
+  }, [choices.budget]);
+  return (
+    <form
+      className="form"
+      onSubmit={async (event) => {
+        event.preventDefault();
+        if (await change({ budget: { money: money.trim() || null, seconds: limit.trim() ? Number(limit) : null } }))
+          onDone();
+      }}
+    >
+      <Field
+        label="US dollars"
+        value={money}
+        onChange={setMoney}
+        hint="stops before a request that could cost more than is left"
+      />
+      <Field label="seconds" value={limit} onChange={setLimit} type="number" />
+      <Button type="submit" tone="primary">
+        Set
+      </Button>
+    </form>
+  );
+}

@@ -1,0 +1,168 @@
+import { useState } from "react";
+import { command, get, post } from "../api";
+import {
+  attempt,
+  Badge,
+  Button,
+  DiffSwitch,
+  DiffView,
+  Markdown,
+  Trouble,
+  toast,
+  useDiffMode,
+  useLoaded,
+} from "../components";
+import { refresh } from "../events/store";
+import { count, DELIVERY, money, plural, STANDING, seconds, VERDICT } from "../format";
+import type { Change, Counts, Report } from "../types";
+
+export const tests = (counts: Counts | null): string => {
+  if (!counts) return "";
+  const words = [
+    [counts.failed, "failed"],
+    [counts.errors, counts.errors === 1 ? "error" : "errors"],
+    [counts.passed, "passed"],
+    [counts.skipped, "skipped"],
+  ] as const;
+  return words.flatMap(([number, word]) => (number ? [`${number} ${word}`] : [])).join(", ") || "no tests";
+};
+
+/** The words of the report on a run: its delivery, its verdict and what they rest on. */
+export function Delivery({ report, said }: { report: Report; said: string }) {
+  const delivery = report.delivery && DELIVERY[report.delivery];
+  const interrupted = report.state === "working";
+  return (
+    <div className="delivery">
+      {report.answer && !said.includes(report.answer.trim()) && <Markdown text={report.answer} />}
+      <div className="delivery-line">
+        {interrupted && <Badge tone="warn">stopped before its end</Badge>}
+        {delivery && <Badge tone={delivery[1]}>{delivery[0]}</Badge>}
+        {report.verdict && <Badge tone={VERDICT[report.verdict]}>{report.verdict}</Badge>}
+        {report.rejected !== null && <Badge tone="warn">rejected{report.rejected && `: ${report.rejected}`}</Badge>}
+        {report.before && report.after && (
+          <span>
+            tests before: {tests(report.before)} · after: {tests(report.after)}
+          </span>
+        )}
+        <span className="dim">
+          {plural(report.requests, "request")} · {count(report.usage.input_tokens)} in,{" "}
+          {count(report.usage.output_tokens)} out · {money(report.cost_usd)} · {seconds(report.seconds)}
+        </span>
+      </div>
+      {report.verdicts.length > 0 && (
+        <div className="checks-line">
+          {report.verdicts.map((one) => (
+            <span key={one.step} title={one.reason} className={`step ${STANDING[one.standing]?.[1] ?? "plain"}`}>
+              {one.step} {STANDING[one.standing]?.[0] ?? one.standing}
+            </span>
+          ))}
+        </div>
+      )}
+      <Lines label="refused" lines={report.refused} tone="bad" />
+      <Lines label="not proved" lines={report.unproved} tone="warn" />
+      <Lines label="tasks" lines={report.task_states.length > 1 ? report.task_states.map(task) : []} tone="plain" />
+      <Lines label="notes" lines={[...report.notes, ...(report.stale ? [report.stale] : [])]} tone="plain" />
+      {report.review && (
+        <Lines label="review" lines={[report.review.summary, ...report.review.findings]} tone="plain" />
+      )}
+      {report.trouble && (
+        <div className="trouble">
+          {report.trouble.message}
+          {report.trouble.advice && <div className="dim">{report.trouble.advice}</div>}
+        </div>
+      )}
+      <Actions report={report} />
+    </div>
+  );
+}
+
+const task = (one: Report["task_states"][number]) =>
+  `${one.number}. ${one.what}: ${one.state}${one.reason ? ` (${one.reason})` : ""}`;
+
+function Lines({ label, lines, tone }: { label: string; lines: string[]; tone: string }) {
+  if (!lines.length) return null;
+  return (
+    <div className={`lines ${tone}`}>
+      <span className="dim">{label}</span>
+      <ul>
+        {lines.map((line, key) => (
+          <li key={key}>{line}</li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+function Actions({ report }: { report: Report }) {
+  const [shown, setShown] = useState<number | null>(null);
+  const run = (words: string[], done: string) =>
+    attempt(async () => {
+      await command(...words);
+      toast(done);
+      await refresh();
+    });
+  const look = (entry: number) => (
+    <Button onClick={() => setShown(shown === entry ? null : entry)} aria-expanded={shown === entry}>
+      Diff of entry {entry}
+    </Button>
+  );
+  return (
+    <>
+      <div className="actions">
+        {report.changes.length > 0 && (
+          <span className="dim">
+            {report.changes
+              .slice(0, 4)
+              .map((one) => one.path)
+              .join(", ")}
+            {report.changes.length > 4 && ` and ${report.changes.length - 4} more`}
+          </span>
+        )}
+        {report.entry !== null && (
+          <>
+            {look(report.entry)}
+            <Button onClick={() => run(["undo", String(report.entry)], `entry ${report.entry} is undone`)}>Undo</Button>
+          </>
+        )}
+        {report.kept !== null && (
+          <>
+            {look(report.kept)}
+            <Button onClick={() => run(["promote", String(report.kept)], `entry ${report.kept} is promoted`)}>
+              Promote
+            </Button>
+          </>
+        )}
+        {report.alternatives.map(([entry, what]) => (
+          <span key={entry} title={what}>
+            {look(entry)}
+          </span>
+        ))}
+        {report.state === "working" && (
+          <Button tone="primary" onClick={() => attempt(() => post(`/runs/${report.run}/resume`))}>
+            Resume
+          </Button>
+        )}
+      </div>
+      {shown !== null && <EntryDiff id={shown} />}
+    </>
+  );
+}
+
+/** The change of an entry of the history. */
+export function EntryDiff({ id }: { id: number }) {
+  const [mode, setMode] = useDiffMode();
+  const change = useLoaded(() => get<Change>(`/entries/${id}/change`), id);
+  return (
+    <div>
+      <Trouble error={change.error} />
+      {change.value && (
+        <>
+          <div className="bar">
+            <DiffSwitch mode={mode} onChange={setMode} />
+          </div>
+          <DiffView files={change.value.files} mode={mode} />
+        </>
+      )}
+    </div>
+  );
+}

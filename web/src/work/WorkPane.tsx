@@ -1,0 +1,265 @@
+import { memo, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { command, get, post } from "../api";
+import { attempt, Badge, Button, Dialog, Empty, Markdown, Spinner, Trouble, toast, useLoaded } from "../components";
+import { type Block, type RunView, turnsToBlocks } from "../events/reduce";
+import { refresh, setSession, useStore } from "../events/store";
+import { clock, day, plural, STANDING, seconds } from "../format";
+import { go } from "../place";
+import type { ConversationRow, SessionState, Turn } from "../types";
+import { Approval } from "./Approval";
+import { Composer } from "./Composer";
+import { Delivery, tests } from "./Delivery";
+import { ToolCard } from "./ToolCard";
+
+/** Blocks that are drawn at first; earlier ones when they are asked for. */
+const WINDOW = 150;
+
+interface Shown {
+  id: string;
+  began: string;
+  blocks: Block[];
+  live: boolean;
+  node: string;
+}
+
+/** The conversation, the question that waits, and the place for the next request. */
+export function WorkPane() {
+  const session = useStore((store) => store.session);
+  const runs = useStore((store) => store.runs);
+  const conversation = session?.conversation ?? "";
+  const record = useLoaded(
+    () => (conversation ? get<Turn[]>(`/conversations/${encodeURIComponent(conversation)}`) : Promise.resolve([])),
+    conversation,
+  );
+  const shown = useMemo(() => shownRuns(record.value ?? [], runs, session), [record.value, runs, session]);
+  const waiting = session?.waiting;
+  return (
+    <div className="work">
+      <WorkBar conversation={conversation} />
+      <Conversation runs={shown} loading={record.loading && !shown.length} />
+      {waiting && <Approval key={waiting.question.digest} run={waiting.run} question={waiting.question} />}
+      <Composer />
+    </div>
+  );
+}
+
+/** The runs of the conversation: those whose events are here, before them what the record keeps of older ones. */
+function shownRuns(turns: Turn[], runs: ReadonlyMap<string, RunView>, session: SessionState | null): Shown[] {
+  if (!session) return [];
+  const shown: Shown[] = [];
+  for (const [id, blocks] of turnsToBlocks(turns))
+    if (!runs.get(id)?.whole)
+      shown.push({ id, began: turns.find((turn) => turn.run === id)!.time, blocks, live: false, node: "" });
+  for (const run of runs.values()) {
+    const mine = session.conversation !== "" && run.conversation === session.conversation;
+    if (!(mine && (run.whole || run.state !== "ended")) && run.id !== session.run) continue;
+    const live = run.state !== "ended" && run.report === null && run.id === session.run;
+    shown.push({ id: run.id, began: run.began, blocks: run.blocks, live, node: run.node });
+  }
+  return shown;
+}
+
+function WorkBar({ conversation }: { conversation: string }) {
+  const [open, setOpen] = useState(false);
+  const run = (word: string) =>
+    attempt(async () => {
+      const body = await command<{ title: string; entry: number | null }>(word);
+      toast(`${body.title} (entry ${body.entry})`);
+    });
+  const choose = (id: string) =>
+    attempt(async () => {
+      setSession(await post<SessionState>("/conversation", { id }));
+      setOpen(false);
+    });
+  return (
+    <div className="bar work-bar">
+      <Button onClick={() => choose("")} disabled={!conversation}>
+        New conversation
+      </Button>
+      <Button onClick={() => setOpen(true)}>Earlier…</Button>
+      <span className="spring" />
+      <Button tone="quiet" onClick={() => run("undo")} title="take back the newest entry">
+        Undo
+      </Button>
+      <Button tone="quiet" onClick={() => run("redo")} title="bring back what the last undo took">
+        Redo
+      </Button>
+      <Dialog title="Conversations" open={open} onClose={() => setOpen(false)}>
+        {open && <Conversations onChoose={choose} />}
+      </Dialog>
+    </div>
+  );
+}
+
+function Conversations({ onChoose }: { onChoose: (id: string) => void }) {
+  const rows = useLoaded(() => get<ConversationRow[]>("/conversations"), "");
+  return (
+    <>
+      <Trouble error={rows.error} />
+      {rows.value?.length === 0 && <Empty>No conversation is kept yet.</Empty>}
+      <ul className="plain-list">
+        {rows.value?.map((row) => (
+          <li key={row.id}>
+            <button type="button" className="row-button" onClick={() => onChoose(row.id)}>
+              <span className="ellipsis">{row.title || row.id}</span>
+              <span className="dim nowrap">
+                {plural(row.turns, "turn")} · {day(row.last || row.started)}
+              </span>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function Conversation({ runs, loading }: { runs: Shown[]; loading: boolean }) {
+  const box = useRef<HTMLDivElement>(null);
+  const stuck = useRef(true);
+  const [drawn, setDrawn] = useState(WINDOW);
+  const total = runs.reduce((sum, run) => sum + run.blocks.length, 0);
+  const hidden = Math.max(0, total - drawn);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: whatever is drawn anew, the end stays in sight
+  useLayoutEffect(() => {
+    if (stuck.current && box.current) box.current.scrollTop = box.current.scrollHeight;
+  }, [runs]);
+  let skip = hidden;
+  return (
+    <div
+      ref={box}
+      className="conversation"
+      role="log"
+      aria-label="conversation"
+      tabIndex={0}
+      onScroll={({ currentTarget: node }) => {
+        stuck.current = node.scrollHeight - node.scrollTop - node.clientHeight < 60;
+      }}
+    >
+      {loading && <Spinner label="the conversation is read" />}
+      {!loading && total === 0 && <Welcome />}
+      {hidden > 0 && (
+        <Button className="earlier" onClick={() => setDrawn(drawn + 4 * WINDOW)}>
+          Show {Math.min(hidden, 4 * WINDOW)} earlier of {hidden}
+        </Button>
+      )}
+      {runs.map((run) => {
+        const from = Math.min(skip, run.blocks.length);
+        skip -= from;
+        if (from === run.blocks.length && !run.live) return null;
+        return <Run key={run.id} run={run} from={from} />;
+      })}
+    </div>
+  );
+}
+
+function Welcome() {
+  const name = useStore((store) => store.session?.name);
+  const model = useStore((store) => store.session?.choices.model);
+  return (
+    <div className="welcome">
+      <h2>{name}</h2>
+      <p>
+        Say what is to be done. Work happens on a bench, a copy of the workspace; the checks prove it there, and nothing
+        is promoted before you say yes.
+      </p>
+      {!model && (
+        <p>
+          No model is configured. Failing tests can be repaired without one; <a href="#/settings">Settings</a> say what
+          there is.
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Run({ run, from }: { run: Shown; from: number }) {
+  const blocks = from ? run.blocks.slice(from) : run.blocks;
+  const said = useMemo(
+    () => run.blocks.flatMap((block) => (block.kind === "text" && !block.sentBack ? [block.text] : [])).join("\n"),
+    [run.blocks],
+  );
+  return (
+    <article className="run" aria-label={`run ${run.id}`}>
+      <div className="run-head dim">
+        <span className="mono">{run.id}</span> {clock(run.began)}
+      </div>
+      {blocks.map((block) => (
+        <BlockView
+          key={`${block.kind}${block.id}`}
+          block={block}
+          live={run.live}
+          said={block.kind === "report" ? said : ""}
+        />
+      ))}
+      {run.live && (
+        <div className="dim live">
+          <Spinner /> {run.node || "begins"}
+        </div>
+      )}
+    </article>
+  );
+}
+
+const BlockView = memo(({ block, live, said }: { block: Block; live: boolean; said: string }) => {
+  switch (block.kind) {
+    case "said":
+      return (
+        <div className="said">
+          {block.steered && <Badge>steered</Badge>}
+          <span>{block.text}</span>
+        </div>
+      );
+    case "text":
+      return block.sentBack ? (
+        <details className="sent-back">
+          <summary className="dim">an answer that does not count: {block.sentBack}</summary>
+          <Markdown text={block.text} />
+        </details>
+      ) : (
+        <Markdown text={block.text} />
+      );
+    case "thought":
+      return (
+        <details className="thought">
+          <summary className="dim">thoughts · {plural(block.text.split(/\s+/).length, "word")}</summary>
+          <Markdown text={block.text} />
+        </details>
+      );
+    case "tool":
+      return <ToolCard block={block} live={live} />;
+    case "note":
+      return <p className={`note ${block.tone}`}>{block.text}</p>;
+    case "tasks":
+      return (
+        <ol className="tasks">
+          {block.tasks.map((task, key) => (
+            <li key={key}>{task}</li>
+          ))}
+        </ol>
+      );
+    case "check": {
+      const { result } = block;
+      const [sign, tone] = STANDING[result.standing];
+      return (
+        <button type="button" className="check-line" onClick={() => go("proof")} title="show in Proof">
+          <span className={tone}>{sign}</span> {result.step}
+          <span className="dim ellipsis"> {result.reason || tests(result.counts)}</span>
+          <span className="dim nowrap">{result.seconds >= 0.05 && seconds(result.seconds)}</span>
+        </button>
+      );
+    }
+    case "report":
+      return <Delivery report={block.report} said={said} />;
+  }
+});
+
+/** Asks for the state again when the page comes back into sight. */
+export function useRefreshOnReturn(): void {
+  useEffect(() => {
+    const seen = () => {
+      if (!document.hidden) void refresh();
+    };
+    document.addEventListener("visibilitychange", seen);
+    return () => document.removeEventListener("visibilitychange", seen);
+  }, []);
+}
