@@ -17,7 +17,7 @@ are counted): the commit before the fix with its tests, and a scripted model tha
 variant, the files as they were with an assignment more. Both are played again with the tests as they were, which pass
 either way, or fail where the fix changed what they expect. The verdict is right when the fix is verified, or unverified
 where nothing proves it, or failed where it breaks tests as they were, and the variant is never verified. FOLDER holds
-the `python3` in which the dependencies are installed.
+the `python3` in which the dependencies are installed, or the program that installs them in the clone (yarn).
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from locate import Log, Mirror, half_of
@@ -85,7 +86,7 @@ def fixes(project: dict, repository: Path, most: int, spread: int = SPREAD) -> l
 
 
 def _fixes_in(project: dict, log: str, most: int) -> Iterator[Fix]:
-    subject = re.compile(project["subject"])
+    subject, wanted = re.compile(project["subject"]), re.compile(project.get("tests", r"test[^/]*\.py$"))
     for part in log.split("\x01")[1:]:
         head, _, names = part.partition("\n")
         commits, _, said = head.partition("\x02")
@@ -93,9 +94,7 @@ def _fixes_in(project: dict, log: str, most: int) -> Iterator[Fix]:
         changed = [line.split("\t", 1) for line in names.splitlines() if "\t" in line]
         edited = [path for status, path in changed if status == "M"]
         code = tuple(path for path in edited if not is_test(path) and language_of(path) is not None)
-        tests = tuple(
-            path for path in edited if is_test(path) and path.endswith(".py") and "test" in path.rpartition("/")[2]
-        )
+        tests = tuple(path for path in edited if is_test(path) and wanted.search(path))
         if subject.search(said) and len(parents) == 1 and 0 < len(code) <= MOST_CODE and 0 < len(tests) <= MOST_CODE:
             yield Fix(project["repo"], commit, parents[0], code, tests)
             most -= 1
@@ -183,19 +182,22 @@ budget = {budget}
 
 def played(fix: Fix, project: dict, repository: Path, top: Path, options: argparse.Namespace) -> dict | None:
     """The fix and its wrong variant, with its tests and without, each in a clean clone; None where it cannot be."""
-    folder = _laid(fix, repository, top, with_tests=True)
+    lay = partial(_laid, fix, project, repository, top, options.bin)
+    folder = lay(with_tests=True)
     before = _failing(folder, fix, project, options.bin)
     for path, text in _texts(fix, folder, "fix").items():
         (folder / path).write_text(text, "utf-8")
     after = _failing(folder, fix, project, options.bin)
-    breaks = _breaks(fix, project, repository, top, options) if "fix, old tests" in (options.play or RIGHT) else False
+    breaks = (
+        _breaks(lay(with_tests=False), fix, project, options) if "fix, old tests" in (options.play or RIGHT) else False
+    )
     turned = [] if before is None or after is None else [test for test in before if test not in after]
     if not turned:
         return None
     ends = {}
     for name in options.play or RIGHT:
         variant, with_tests = name.partition(",")[0], "old" not in name
-        folder = _laid(fix, repository, top, with_tests=with_tests)
+        folder = lay(with_tests=with_tests)
         calls: list[dict] = []
         for path, text in _texts(fix, folder, variant).items():
             calls.append({"name": "file_read", "arguments": {"path": path}})
@@ -207,9 +209,8 @@ def played(fix: Fix, project: dict, repository: Path, top: Path, options: argpar
     return {"repo": fix.repo, "commit": fix.commit, **ends}
 
 
-def _breaks(fix: Fix, project: dict, repository: Path, top: Path, options: argparse.Namespace) -> bool:
+def _breaks(folder: Path, fix: Fix, project: dict, options: argparse.Namespace) -> bool:
     """Whether tests as they were fail with the fix, which then changed what they expect."""
-    folder = _laid(fix, repository, top, with_tests=False)
     before = _failing(folder, fix, project, options.bin) or []
     for path, text in _texts(fix, folder, "fix").items():
         (folder / path).write_text(text, "utf-8")
@@ -225,16 +226,25 @@ RIGHT = {
 }
 
 
-def _laid(fix: Fix, repository: Path, top: Path, *, with_tests: bool) -> Path:
+def _laid(fix: Fix, project: dict, repository: Path, top: Path, bin_folder: str, *, with_tests: bool) -> Path:
     """The commit before the fix, in the one clone of the repository; what is indexed stays, what ran is forgotten."""
     folder = top / f"{fix.repo.replace('/', '+')}-play" / "work"
     git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b"]
-    commands = [[*git, "checkout", "-qf", fix.base], [*git, "clean", "-qfdx"]]
+    commands = [[*git, "checkout", "-qf", fix.base], [*git, "clean", "-qfdx", "-e", "node_modules"]]
     if not folder.exists():
         # With objects of its own: those that a clone shares with another repository are not shown to git.
-        commands.insert(0, ["git", "clone", "-q", "--local", "--no-checkout", str(repository), str(folder)])
+        subprocess.run(["git", "clone", "-q", "--local", "--no-checkout", str(repository), str(folder)], check=True)
+        for absent in project.get("absent", {}):
+            words = [*git, "hash-object", "-w", "--stdin"]
+            empty = subprocess.run(words, check=True, capture_output=True, text=True, input="").stdout.strip()
+            subprocess.run([*git, "update-ref", f"refs/replace/{absent}", empty], check=True)
+        if "install" in project:
+            commands.append(["env", "-C", str(folder), f"PATH={bin_folder}:{os.environ['PATH']}", *project["install"]])
+    for path in project.get("absent", {}).values():
+        commands.append([*git, "rm", "-qf", "--ignore-unmatch", "--", path])
     if with_tests:
-        commands += [[*git, "checkout", "-q", fix.commit, "--", *fix.tests], [*git, "commit", "-qm", "tests"]]
+        commands.append([*git, "checkout", "-q", fix.commit, "--", *fix.tests])
+    commands.append([*git, "commit", "-q", "--allow-empty", "-m", "tests"])
     for words in commands:
         subprocess.run(words, check=True, capture_output=True)
     for name in ("suites", "verdicts", "runners"):
@@ -247,21 +257,25 @@ def _texts(fix: Fix, folder: Path, variant: str) -> dict[str, str]:
     for path in fix.code:
         words = ["git", "-C", str(folder), "show", f"{fix.commit}:{path}"]
         fixed = subprocess.run(words, capture_output=True, check=True).stdout.decode()
-        more = "\n_LOOKED_AT = True\n" if path.endswith(".py") else "\n"
+        more = "\n_LOOKED_AT = True\n" if path.endswith(".py") else "\nexport const LOOKED_AT = true;\n"
         found[path] = fixed if variant == "fix" else (folder / path).read_text("utf-8") + more
     return found
 
 
-_FAILED = re.compile(r"^(?:FAILED|ERROR|FAIL:|ERROR:) (?!\()(.+?)(?:\[.*|\s-\s.*)?$", re.MULTILINE)
+_FAILED = re.compile(
+    r"^(?:(?:FAILED|ERROR|FAIL:|ERROR:) (?!\()(.+?)(?:\[.*|\s-\s.*)?|\s*FAIL\s+(\S+ > .+))$", re.MULTILINE
+)
 
 
 def _failing(folder: Path, fix: Fix, project: dict, bin_folder: str) -> list[str] | None:
     """The tests of the fix that fail, as their runner calls them; None where they take too long."""
     command = project.get("test", "python3 -m pytest -q -rfE -p no:cacheprovider").split()
-    tests = [path.removesuffix(".py").replace("/", ".").removeprefix("tests.") for path in fix.tests]
+    files = [path for path in fix.tests if not path.endswith(".snap")]
+    tests = [path.removesuffix(".py").replace("/", ".").removeprefix("tests.") for path in files]
     places = [str(place) for place in (folder / "src", folder) if place.is_dir()]
     environment = {"PATH": os.pathsep.join((bin_folder, os.environ["PATH"])), "PYTHONPATH": os.pathsep.join(places)}
-    words = [*command, *(tests if "test" in project else fix.tests)]
+    environment["NO_COLOR"] = "1"
+    words = [*command, *(tests if "runtests.py" in project.get("test", "") else files)]
     try:
         done = subprocess.run(
             words,
@@ -274,7 +288,8 @@ def _failing(folder: Path, fix: Fix, project: dict, bin_folder: str) -> list[str
         )
     except subprocess.TimeoutExpired:
         return None
-    return list(dict.fromkeys(_FAILED.findall(done.stdout + "\n" + done.stderr)))
+    found = _FAILED.findall(done.stdout + "\n" + done.stderr)
+    return list(dict.fromkeys(named or listed for named, listed in found))
 
 
 def _done(folder: Path, calls: list[dict], request: str, options: argparse.Namespace) -> dict:

@@ -135,8 +135,8 @@ def environment_line(shop: Project, test_command: str = "") -> str:
     tests = test_command or (known.shown.removeprefix(f"{shop.workspace}/") if known is not None else "")
     parts = (
         f"Python is {python}" if python else "",
-        f"the tests are run with `{tests}`" if tests else "",
-        "commands have no network: nothing can be installed or fetched",
+        f"tests: `{tests}`" if tests else "",
+        "commands have no network: nothing can be installed",
     )
     return f"Environment: {'; '.join(filter(None, parts))}."
 

@@ -80,7 +80,7 @@ def test_the_schema_is_made_from_the_types_of_the_input():
                 "items": {
                     "type": "object",
                     "properties": {
-                        "number": {"type": "integer", "description": "a count", "minimum": 1},
+                        "number": {"type": "integer", "description": "a count"},
                         "note": {"type": "string"},
                     },
                     "required": ["number"],
@@ -88,7 +88,7 @@ def test_the_schema_is_made_from_the_types_of_the_input():
                 },
             },
             "colour": {"type": "string", "enum": ["red", "blue"]},
-            "ratio": {"type": "number", "default": 0.5},
+            "ratio": {"type": "number"},
             "loud": {"type": "boolean"},
         },
         "required": ["name"],

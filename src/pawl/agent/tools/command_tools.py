@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pawl.agent.tools.tool_registry import Ports, ToolLimits, bounded
 from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status
@@ -32,6 +32,8 @@ _SHOWN_IN_FAILURE = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCommand:
+    UNSAID: ClassVar = frozenset({"argv"})
+
     command: str | None = None
     argv: tuple[str, ...] | None = None
     directory: str = ""

@@ -15,7 +15,7 @@ from dataclasses import replace
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
-from typing import IO, Annotated
+from typing import IO, Annotated, ClassVar
 
 from pawl.agent.tools.tool_registry import Ports
 from pawl.core.errors import BadArguments, NoMatches, NotAFile, NotFound, PawlError, TimedOut, ToolError
@@ -137,6 +137,8 @@ _AT_ONCE = {Where.CONTENT: 1, Where.NAMES: 1000}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSearch:
+    UNSAID: ClassVar = frozenset({"ignore_case", "limit"})
+
     query: str
     path: str = ""
     extensions: tuple[str, ...] = ()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Annotated
+from dataclasses import replace
+from typing import Annotated, ClassVar
 
 from pawl.agent.skill_library import skill_named
 from pawl.agent.tools.tool_registry import Ports, ToolLimits
-from pawl.code.code_model import Definition, Edited, FileOutline, LineEdit, Modification, Outline
+from pawl.code.code_model import Definition, Edited, EditType, FileOutline, LineEdit, Modification, Outline
 from pawl.core.errors import BadArguments, NotFound, NothingToDo
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import AtLeast
@@ -19,6 +20,8 @@ _NUMBER = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRead:
+    UNSAID: ClassVar = frozenset({"numbered"})
+
     path: str
     start: Annotated[int, AtLeast(1)] = 1
     end: int | None = None
@@ -248,13 +251,17 @@ def modify(ports: Ports, given: Modification) -> EditReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeFiles:
+    UNSAID: ClassVar = frozenset({"edit_type", "line"})
+
     changes: tuple[Modification, ...]
     justification: str = ""
 
 
 def change_files(ports: Ports, given: ChangeFiles) -> EditReport:
+    changes = [
+        replace(one, edit_type=EditType.REPLACE) if one.target is not None and one.edit_type is None else one
+        for one in given.changes
+    ]
     # The map is made at each call, because the files it speaks of change.
     dependencies = ports.dependencies()
-    return EditReport(
-        edits=ports.editor().chain(given.changes, justification=given.justification, dependencies=dependencies)
-    )
+    return EditReport(edits=ports.editor().chain(changes, justification=given.justification, dependencies=dependencies))

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Annotated, ClassVar, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from pawl.core.errors import BadArguments
-from pawl.core.typed import AtLeast, Reader
+from pawl.core.typed import Reader
 
 T = TypeVar("T")
 
@@ -21,14 +21,19 @@ _SCALARS: Mapping[object, tuple[str, str]] = {
 }
 
 
-def schema(kind: type) -> dict[str, object]:
-    """The JSON schema of a dataclass. Strings in a field's annotation describe it."""
+def schema(kind: type, unsaid: frozenset[str] = frozenset()) -> dict[str, object]:
+    """The JSON schema of a dataclass. Strings in a field's annotation describe it.
+
+    Every request carries the schemas. Defaults and lower bounds are left out, and so are the fields that `kind.UNSAID`
+    names, its parts' too: they are understood, and not offered.
+    """
     hints = get_type_hints(kind, include_extras=True)
-    fields = dataclasses.fields(kind)
+    unsaid |= getattr(kind, "UNSAID", frozenset())
+    fields = [field for field in dataclasses.fields(kind) if field.name not in unsaid]
     required = [field.name for field in fields if _is_required(field)]
     return {
         "type": "object",
-        "properties": {field.name: _of(hints[field.name], field) for field in fields},
+        "properties": {field.name: _of(hints[field.name], unsaid, field) for field in fields},
         **({"required": required} if required else {}),
         "additionalProperties": False,
     }
@@ -49,39 +54,24 @@ def decode(kind: type[T], given: object) -> T:
     return cast("T", value)
 
 
-def _of(hint: object, field: dataclasses.Field[object] | None = None) -> dict[str, object]:
+def _of(hint: object, unsaid: frozenset[str], field: dataclasses.Field[object] | None = None) -> dict[str, object]:
     if get_origin(hint) is Annotated:
         inner, *notes = get_args(hint)
-        described = _of(inner, field)
         text = " ".join(note for note in notes if isinstance(note, str))
-        if text:
-            described["description"] = text
-        for note in notes:
-            if isinstance(note, AtLeast):
-                described["minimum"] = note.value
-        return described
-    result = _of_plain(hint, field)
-    # Every request carries the schemas, so that a default which goes without saying is left out.
-    default = None if field is None else field.default
-    if isinstance(default, str | int | float) and default and not isinstance(default, StrEnum):
-        result["default"] = default
-    return result
-
-
-def _of_plain(hint: object, field: dataclasses.Field[object] | None = None) -> dict[str, object]:
+        return _of(inner, unsaid, field) | ({"description": text} if text else {})
     if hint in _SCALARS:
         return {"type": _SCALARS[hint][0]}
     optional = _optional(hint)
     if optional is not None:
-        inner = _of(optional)
+        inner = _of(optional, unsaid)
         # What may be left out need not be offered as null too; null is still understood.
         return inner if field is not None and field.default is None else {"anyOf": [inner, {"type": "null"}]}
     if get_origin(hint) is tuple:
-        return {"type": "array", "items": _of(get_args(hint)[0])}
+        return {"type": "array", "items": _of(get_args(hint)[0], unsaid)}
     assert isinstance(hint, type)
     if issubclass(hint, StrEnum):
         return {"type": "string", "enum": [member.value for member in hint]}
-    return schema(hint)
+    return schema(hint, unsaid)
 
 
 def _optional(hint: object) -> object | None:
