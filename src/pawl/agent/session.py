@@ -20,6 +20,7 @@ from pawl.agent.inbox import Event, Inbox
 from pawl.agent.policy import model_of, policy_of, request_from, templates
 from pawl.agent.record import GivenAnswer, RunRecord, WorkName, composed
 from pawl.agent.routes import RunNode
+from pawl.agent.stream_writer import StreamWriter
 from pawl.agent.works import chosen_hunks
 from pawl.core.change import ChangeSet
 from pawl.core.dialogue import Conversation, TranscriptLine
@@ -76,6 +77,8 @@ class Session:
     """The latest run has ended."""
     _carrier: RunExecutor | None = None
     """Of the latest run, for the hooks at the end of the session."""
+    _stream: StreamWriter | None = None
+    """Tells other processes what happens here."""
 
     @classmethod
     def open(
@@ -103,6 +106,8 @@ class Session:
         carrier, self._carrier = self._carrier, None
         if carrier is not None:
             carrier.hooking(self._conversation).end(reason)
+        if self._stream is not None:
+            self._stream.close()
 
     def close(self) -> None:
         if self._indexing is not None:
@@ -360,7 +365,7 @@ class Session:
         record.keep(replace(record.data, trouble=None))
         return RunExecutor(
             shop=self.shop,
-            tell=self.listen,
+            tell=self._tell,
             inbox=self._inbox,
             record=record,
             place=place,
@@ -368,6 +373,12 @@ class Session:
             permit=self.permit,
             opening=opening,
         )
+
+    def _tell(self, event: Event) -> None:
+        if self._stream is None:
+            self._stream = StreamWriter(self.shop.config.state, self.shop.workspace)
+        self._stream.hear(event)
+        self.listen(event)
 
     def _follow_up(self, order: RunRequest | str) -> RunRequest:
         if isinstance(order, RunRequest):

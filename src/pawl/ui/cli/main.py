@@ -80,8 +80,8 @@ def _dispatch(options: argparse.Namespace) -> int:
     reads = reads or getattr(options, "dry_run", False)
     start, exact = _start(options), options.workspace is not None
     workspace = find_workspace(start, config, exact=exact, reads=reads, anywhere=command.rescue)
-    if options.command == "session":
-        return runner("session")(config, workspace, call)
+    if options.command in ("session", "web"):
+        return runner(options.command)(config, workspace, call)
     from pawl.workspace.project import Project
 
     with Project.open(config, workspace) as shop:
@@ -109,8 +109,8 @@ def _known_above(shop: Project, start: Path) -> Path | None:
     return next((one for one in folders if shop.store.journal.entries(str(one), limit=1)), None)
 
 
-def run_words(shop: Project, words: Sequence[str], out: Screen) -> int:
-    """Runs a command for a session with nobody to ask; what it says goes to that screen."""
+def run_words(shop: Project, words: Sequence[str], out: Screen, *, for_program: bool = False) -> int:
+    """Runs a command for a session with nobody to ask; what it says goes to that screen, as JSON for a program."""
     from pawl.ui.cli.call import Call
 
     help_text = io.StringIO()
@@ -122,7 +122,7 @@ def run_words(shop: Project, words: Sequence[str], out: Screen) -> int:
     except SystemExit:  # The help of the command.
         out.lines(help_text.getvalue().rstrip())
         return 0
-    if options.json:
+    if options.json != for_program:
         raise UsageError("--json is for programs", advice="leave it out here")
     return runner(options.command)(shop, Call(options, out, out, asks=False))
 

@@ -18,6 +18,7 @@ ALIASES = {"show": "diff"}
 FILES = {
     "session": "pawl.ui.terminal.session_command",
     "acp": "pawl.ui.editor.acp_command",
+    "web": "pawl.ui.web.web_command",
     "audit": "pawl.ui.cli.loop_command",
     "loop": "pawl.ui.cli.loop_command",
     "memory": "pawl.ui.cli.memory_command",

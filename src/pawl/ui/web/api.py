@@ -1,0 +1,346 @@
+"""The server's answers to the page: the state of the session, runs and their changes, files, and commands of the command
+line as JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from pawl.agent.session import Session
+from pawl.core import __version__
+from pawl.core.dialogue import TranscriptLine
+from pawl.core.errors import (
+    Conflicted,
+    NotFound,
+    PathRefused,
+    PawlError,
+    Refused,
+    StoreBusy,
+    UnknownEntry,
+    UsageError,
+)
+from pawl.core.run import ApprovalAnswer, ApprovalResponse, RunState
+from pawl.ui.cli.encoder import Json, as_json, picked, report_json
+from pawl.ui.cli.main import run_words
+from pawl.ui.screen.run_report import changes_of
+from pawl.ui.screen.screen import Screen
+from pawl.ui.web import workspace_view
+from pawl.ui.web.event_feed import EventFeed
+from pawl.ui.web.page_files import PageFile
+from pawl.ui.web.threads import ProjectThread
+from pawl.ui.web.web_session import WebSession, error_json
+from pawl.workspace.project import Project
+
+_LISTS = ("agents", "doctor", "memory", "models", "permissions", "policy", "prompts", "skills")
+_RECORDS = ("audit", "diff", "history", "requests", "scores")
+COMMANDS = frozenset(
+    {*_LISTS, *_RECORDS, "checkpoint", "dev", "locate", "promote", "redo", "restore", "undo", "verify"}
+)
+"""Commands of the command line that the page may call; `mcp` only to list."""
+STATUSES: tuple[tuple[type[PawlError], int], ...] = (
+    (Conflicted, 409),
+    (PathRefused, 404),
+    (NotFound, 404),
+    (UnknownEntry, 404),
+    (Refused, 403),
+    (StoreBusy, 503),
+)
+MOST_RUNS = 500
+Work = Callable[[Project], Any]
+
+
+class Api:
+    """Each method is one address."""
+
+    def __init__(self, session: WebSession, feed: EventFeed, reader: ProjectThread, commands: ProjectThread) -> None:
+        self._session = session
+        self._feed = feed
+        self._reader = reader
+        self._commands = commands
+
+    def routes(self) -> list[Route]:
+        return [
+            self._route("/api/state", self.state),
+            self._route("/api/choices", self.choices, "PUT"),
+            self._route("/api/requests", self.requests, "POST"),
+            self._route("/api/stop", self.stop, "POST"),
+            self._route("/api/queue", self.queue, "DELETE"),
+            self._route("/api/conversation", self.conversation, "POST"),
+            self._route("/api/conversations", self.conversations),
+            self._route("/api/conversations/{id}", self.transcript),
+            self._route("/api/runs", self.runs),
+            self._route("/api/runs/{run}", self.run),
+            self._route("/api/runs/{run}/change", self.run_change),
+            self._route("/api/runs/{run}/answer", self.answer, "POST"),
+            self._route("/api/runs/{run}/resume", self.resume, "POST"),
+            self._route("/api/entries/{entry:int}/change", self.entry_change),
+            self._route("/api/events", self.events),
+            self._route("/api/files", self.files),
+            self._route("/api/files/all", self.all_files),
+            self._route("/api/file", self.file),
+            self._route("/api/file", self.save, "PUT"),
+            self._route("/api/outline", self.outline),
+            self._route("/api/definition", self.definition),
+            self._route("/api/search", self.search),
+            self._route("/api/command", self.command, "POST"),
+        ]
+
+    def _route(self, path: str, answer: Callable[[Request], Awaitable[object]], method: str = "GET") -> Route:
+        async def answered(request: Request) -> Response:
+            try:
+                body = await answer(request)
+            except PawlError as error:
+                status = next((code for kind, code in STATUSES if isinstance(error, kind)), 400)
+                return JSONResponse(error_json(error), status)
+            except OSError as error:
+                said = {"error": "system", "message": error.strerror or str(error), "advice": ""}
+                return JSONResponse(said, 404 if isinstance(error, FileNotFoundError) else 400)
+            return body if isinstance(body, Response) else Response(as_json(body), media_type="application/json")
+
+        return Route(path, answered, methods=[method])
+
+    async def state(self, request: Request) -> Json:
+        session, choices = self._session, self._session.choices
+        waiting, models = await self._reader.run(_waiting), await self._reader.run(_models)
+        budget = {"money": session.budget.get("money"), "seconds": session.budget.get("seconds")}
+        return {
+            "version": __version__,
+            "workspace": str(session.workspace),
+            "name": session.workspace.name,
+            "model": session.model,
+            "models": list(dict.fromkeys((*models, *((session.model,) if session.model else ())))),
+            "choices": {
+                "mode": choices.mode_word,
+                **picked(choices, "approval model reasoning"),
+                "budget": budget,
+            },
+            "conversation": choices.conversation,
+            "working": session.is_working,
+            "run": session.session.shop.run_id if session.is_working else waiting and waiting["run"],
+            "waiting": None if session.is_working else waiting,
+            "queued": [one.text for one in session.session.queued],
+            "trouble": session.trouble,
+            "last_event": await self._feed.last(),
+        }
+
+    async def choices(self, request: Request) -> Json:
+        given = await _body(request)
+        await self._commands.run(lambda _: self._session.choose(given))
+        return await self.state(request)
+
+    async def requests(self, request: Request) -> Json:
+        given = await _body(request)
+        return {"taken": self._session.request(_text(given, "text"), queue=given.get("queue") is True)}
+
+    async def stop(self, request: Request) -> Json:
+        return {"stopped": self._session.stop()}
+
+    async def queue(self, request: Request) -> Json:
+        self._session.unqueue()
+        return await self.state(request)
+
+    async def conversation(self, request: Request) -> Json:
+        wanted = _text(await _body(request), "id")
+        if wanted:
+            await self._reader.run(lambda shop: Session(shop).transcript(wanted))
+        self._session.choices.conversation = wanted
+        self._session.changed()
+        return await self.state(request)
+
+    async def conversations(self, request: Request) -> object:
+        return await self._reader.run(
+            lambda shop: [picked(one, "id title started last turns") for one in Session(shop).conversations(limit=200)]
+        )
+
+    async def transcript(self, request: Request) -> object:
+        wanted = request.path_params["id"]
+        return await self._reader.run(lambda shop: [_said(one) for one in Session(shop).transcript(wanted)])
+
+    async def runs(self, request: Request) -> object:
+        most = min(_number(request, "limit", 50), MOST_RUNS)
+        return await self._reader.run(
+            lambda shop: [
+                {
+                    **picked(one, "id created state delivery"),
+                    "node": one.place.at,
+                    "request": one.order.text,
+                    "mode": one.order.mode,
+                }
+                for one in Session(shop).runs(limit=most)
+            ]
+        )
+
+    async def run(self, request: Request) -> object:
+        run = request.path_params["run"]
+
+        def told(shop: Project) -> Json:
+            report = Session(shop).report(run)
+            return {**report_json(shop, report, changes_of(shop, report)), "request": report.request}
+
+        return await self._reader.run(told)
+
+    async def run_change(self, request: Request) -> object:
+        run = request.path_params["run"]
+
+        def shown(shop: Project) -> Json:
+            report = Session(shop).report(run)
+            digest = "" if report.question is None else report.question.digest
+            return workspace_view.change_json(changes_of(shop, report), shop.store.blobs, digest)
+
+        return await self._reader.run(shown)
+
+    async def entry_change(self, request: Request) -> object:
+        entry = request.path_params["entry"]
+        return await self._reader.run(
+            lambda shop: workspace_view.change_json(shop.changes(shop.entry(entry)), shop.store.blobs)
+        )
+
+    async def answer(self, request: Request) -> object:
+        run, given = request.path_params["run"], await _body(request)
+        hunks = given.get("hunks") or []
+        if not isinstance(hunks, list) or not all(isinstance(one, int) for one in hunks):
+            raise UsageError("hunks are numbers", advice="such as [1, 3]")
+        try:
+            answer = ApprovalAnswer(_text(given, "answer"))
+        except ValueError as error:
+            raise UsageError("an answer is approve or reject", advice="send one of them") from error
+        response = ApprovalResponse(
+            answer=answer,
+            digest=_text(given, "digest"),
+            reason=_text(given, "reason"),
+            hunks=tuple(hunks),
+            patch=_text(given, "patch"),
+        )
+        try:
+            await self._reader.run(
+                lambda shop: self._session.answer(shop, run, response, always=given.get("always") is True)
+            )
+        except UsageError as error:
+            return JSONResponse(error_json(error), 409)
+        return {"taken": True}
+
+    async def resume(self, request: Request) -> object:
+        self._session.resume(request.path_params["run"])
+        return {"taken": True}
+
+    async def events(self, request: Request) -> Response:
+        after, run = _number(request, "after", 0), request.query_params.get("run", "")
+        return StreamingResponse(self._feed.lines(after, run), media_type="text/event-stream")
+
+    async def files(self, request: Request) -> object:
+        return await self._reader.run(lambda shop: workspace_view.folder(shop, _asked(request, "path")))
+
+    async def all_files(self, request: Request) -> object:
+        return await self._reader.run(workspace_view.all_paths)
+
+    async def file(self, request: Request) -> object:
+        return await self._reader.run(lambda shop: workspace_view.file(shop, _asked(request, "path")))
+
+    async def save(self, request: Request) -> object:
+        given = await _body(request)
+        path, text, base = (_text(given, name) for name in ("path", "text", "base"))
+        saved = await self._reader.run(lambda shop: workspace_view.save(shop, path, text, base))
+        if saved["entry"] is not None:
+            self._session.note(f"edited {path}; read it again before you change it")
+        return saved
+
+    async def outline(self, request: Request) -> object:
+        return await self._reader.run(lambda shop: workspace_view.outline(shop, _asked(request, "path")))
+
+    async def definition(self, request: Request) -> object:
+        name, path = _asked(request, "name"), _asked(request, "path")
+        return await self._commands.run(lambda shop: workspace_view.definitions(shop, name, path))
+
+    async def search(self, request: Request) -> object:
+        query, regex = _asked(request, "q"), _asked(request, "regex") == "1"
+        return await self._commands.run(lambda shop: workspace_view.search(shop, query, regex=regex))
+
+    async def command(self, request: Request) -> object:
+        words = (await _body(request)).get("words")
+        if not isinstance(words, list) or not words or not all(isinstance(one, str) for one in words):
+            raise UsageError("a command is a list of words", advice='such as {"words": ["history"]}')
+        if words[0] not in COMMANDS and words[:2] != ["mcp", "list"]:
+            raise UsageError(f"the page does not call {words[0]!r}", advice=f"it calls {', '.join(sorted(COMMANDS))}")
+        code, said = await self._commands.run(lambda shop: _ran(shop, words))
+        if words[0] not in _RECORDS:
+            self._session.changed()
+        return {"exit_code": code, "body": json.loads(said) if said.strip() else None}
+
+
+def application(api: Api, page: Mapping[str, PageFile]) -> Starlette:
+    async def paged(request: Request) -> Response:
+        found = page.get(request.url.path)
+        if found is None:
+            return JSONResponse({"error": "not_found", "message": "there is no such page", "advice": ""}, 404)
+        body, headers = found.answer()
+        return Response(body, headers=headers)
+
+    return Starlette(routes=[*api.routes(), Route("/{path:path}", paged, methods=["GET"])])
+
+
+def _ran(shop: Project, words: list[str]) -> tuple[int, str]:
+    said = io.StringIO()
+    code = run_words(shop, ["-C", shop.workspace, *words, "--json"], Screen(said, color=False), for_program=True)
+    return code, said.getvalue()
+
+
+def _waiting(shop: Project) -> Json | None:
+    session = Session(shop)
+    found = session.runs(state=RunState.WAITING, limit=1)
+    if not found:
+        return None
+    report = session.report(found[0].id)
+    return {"run": report.run, "question": report.question, "request": report.request}
+
+
+def _models(shop: Project) -> tuple[str, ...]:
+    from pawl.agent.briefing import configured
+    from pawl.models.router import listed
+
+    return tuple(one.model for one in listed(configured(shop), look=False))
+
+
+def _said(line: TranscriptLine) -> Json:
+    message = line.message
+    return {
+        **picked(line, "number time run reasoning"),
+        "speaker": message.speaker,
+        "text": message.text,
+        "calls": [picked(one, "id name arguments") for one in message.calls],
+        "results": [picked(one, "call text failed") for one in message.answers],
+    }
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    try:
+        given = await request.json()
+    except ValueError as error:
+        raise UsageError("the body is no JSON", advice="send an object") from error
+    if not isinstance(given, dict):
+        raise UsageError("the body is no object", advice="send an object")
+    return given
+
+
+def _text(given: Mapping[str, Any], name: str) -> str:
+    value = given.get(name, "")
+    if not isinstance(value, str):
+        raise UsageError(f"{name} is a text", advice="send it in quotes")
+    return value
+
+
+def _asked(request: Request, name: str) -> str:
+    return request.query_params.get(name, "")
+
+
+def _number(request: Request, name: str, usual: int) -> int:
+    text = request.query_params.get(name, str(usual))
+    if not text.isascii() or not text.isdigit() or len(text) > 15:
+        raise UsageError(f"{name} is a number", advice="such as 0")
+    return int(text)

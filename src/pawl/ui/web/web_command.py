@@ -1,0 +1,64 @@
+"""`pawl web`: the page in the browser, served on loopback for the user alone."""
+
+from __future__ import annotations
+
+import socket
+import webbrowser
+from argparse import ArgumentParser
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pawl.core.errors import UsageError
+from pawl.ui.cli.parser import Command
+
+if TYPE_CHECKING:
+    from pawl.settings.config import Config
+    from pawl.ui.cli.call import Call
+
+LOOPBACK = "127.0.0.1"
+
+
+def words(parser: ArgumentParser) -> None:
+    parser.add_argument("--port", type=int, default=0, metavar="N", help="the port (default: one that is free)")
+    parser.add_argument("--no-open", action="store_true", help="print the address, and open no browser")
+    parser.add_argument("--model", default="", metavar="M", help="the model to ask (default: the configured one)")
+    parser.add_argument("--page", default="", metavar="DIR", help="a built page of your own instead of Pawl's")
+
+
+DECLARED = {"web": Command(words=words, example="pawl web\n  pawl web --port 8080 --no-open")}
+
+
+def web(config: Config, workspace: Path, call: Call) -> int:
+    try:
+        from pawl.ui.web.page_server import serve
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in ("starlette", "uvicorn"):
+            raise
+        raise UsageError("'pawl web' needs starlette and uvicorn", advice="install pawl with its extra: web") from error
+
+    def ready(address: str) -> None:
+        call.answer({"url": address}, f"{workspace.name} is open at {address}\nCtrl-C ends it")
+        if not call.options.no_open:
+            with suppress(webbrowser.Error):
+                webbrowser.open(address)
+
+    with _socket(call.options.port) as listening:
+        serve(config, workspace, listening, call.options, ready)
+    return 0
+
+
+def _socket(port: int) -> socket.socket:
+    if not 0 <= port < 1 << 16:
+        raise UsageError(f"--port {port} is not a port", advice="give one from 1024 to 65535")
+    listening = socket.socket()
+    try:
+        listening.bind((LOOPBACK, port))
+        # Whoever is told the address can connect at once.
+        listening.listen()
+    except OSError as error:
+        listening.close()
+        raise UsageError(
+            f"port {port} cannot be used: {error.strerror}", advice="give another one, or none for one that is free"
+        ) from error
+    return listening

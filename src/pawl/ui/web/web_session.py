@@ -1,0 +1,242 @@
+"""The session behind the page: requests, answers and words of the user in, runs one after the other in a thread of
+their own. Any tab may speak; the record of a run decides which answer was first."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import field, replace
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+from pawl.agent.session import Session
+from pawl.code.librarian import prepare_index
+from pawl.core.errors import PawlError, UsageError
+from pawl.core.lazy_dataclass import dataclass
+from pawl.core.run import (
+    Approval,
+    ApprovalAnswer,
+    ApprovalResponse,
+    Mode,
+    Reasoning,
+    Report,
+    RunRequest,
+    RunState,
+)
+from pawl.settings.config import Config
+from pawl.ui.cli.encoder import Json
+from pawl.ui.screen.approval import always_kinds
+from pawl.ui.terminal.meanwhile import Meanwhile
+from pawl.ui.terminal.status import SessionChoices
+from pawl.ui.web.threads import ProjectThread
+from pawl.workspace.project import Project
+
+MODES = ("agent", "chat", "plan")
+
+
+@dataclass(slots=True)
+class WebSession:
+    """Its methods may be called from any thread."""
+
+    config: Config
+    workspace: Path
+    changed: Callable[[], object]
+    """Called when the state of the session is another one; from any thread."""
+    choices: SessionChoices = field(default_factory=SessionChoices)
+    budget: dict[str, object] = field(default_factory=dict)
+    model: str = ""
+    """The one that the next request would ask; empty without one."""
+    trouble: Json | None = None
+    """Why the latest request could not begin."""
+    _thread: ProjectThread | None = None
+    _session: Session | None = None
+    _working: int = 0
+    _handing_over: threading.Lock = field(default_factory=threading.Lock)
+    _meanwhile: Meanwhile = field(default_factory=Meanwhile)
+    _left: bool = False
+
+    def start(self) -> None:
+        self._thread = ProjectThread(self.config, self.workspace, "runs")
+        self._thread.submit(self._begin).result()
+
+    def close(self) -> None:
+        """Stop what works; the run can be resumed."""
+        self._left = True
+        self.stop()
+        if self._thread is not None:
+            self._thread.close()
+
+    @property
+    def session(self) -> Session:
+        assert self._session is not None
+        return self._session
+
+    @property
+    def is_working(self) -> bool:
+        return self._working > 0
+
+    def request(self, text: str, *, queue: bool) -> str:
+        """A request, or words for the run that works: how they were taken."""
+        if not text.strip():
+            raise UsageError("there is no request", advice="say what is to be done")
+        with self._handing_over:
+            if self.is_working and not queue:
+                self.session.steer(text)
+                return "steered"
+        if self.is_working:
+            self.session.queue(self._order(text))
+            self.changed()
+            return "queued"
+        self._job(lambda shop: self._requested(shop, text))
+        return "begun"
+
+    def answer(self, shop: Project, run: str, given: ApprovalResponse, *, always: bool) -> None:
+        """Take the answer if it is the first; the run goes on in its own thread. `shop` is that of the caller."""
+        if self.is_working:
+            raise UsageError("a run is at work here", advice="answer when it waits")
+        session = Session(shop)
+        question = session.report(run).question
+        if question is None or (given.digest and given.digest != question.digest):
+            raise UsageError(f"the run {run} does not wait for this answer", advice="look at what it waits for now")
+        if always and given.answer is ApprovalAnswer.APPROVE:
+            self.session.agreed.update(list(always_kinds(question, run).values())[:1])
+        session.accept(run, given)
+        self._job(lambda _: self._carried(lambda: self.session.resume(run)))
+
+    def resume(self, run: str) -> None:
+        if self.is_working:
+            raise UsageError("a run is at work here", advice="stop it first, or wait for its end")
+        self._job(lambda _: self._carried(lambda: self.session.resume(run)))
+
+    def stop(self) -> bool:
+        if not self.is_working or self._session is None:
+            return False
+        self._session.interrupt()
+        return True
+
+    def unqueue(self) -> None:
+        self.session.unqueue()
+        self.changed()
+
+    def note(self, text: str) -> None:
+        """Something that the user did, to be told to the model with the next request."""
+        self._meanwhile.notes.append(text)
+
+    def choose(self, given: Mapping[str, object]) -> None:
+        """Change what the next request is done with; a run that works keeps what it began with."""
+        for name, value in given.items():
+            if name == "budget":
+                self.budget = _budget(value)
+            elif name in ("mode", "approval", "model", "reasoning"):
+                self._choose(name, str(value))
+            else:
+                raise UsageError(f"there is no choice {name!r}", advice="mode, approval, model, reasoning or budget")
+        self.changed()
+
+    def _choose(self, name: str, value: str) -> None:
+        allowed = {"mode": MODES, "approval": tuple(Approval), "reasoning": ("", *Reasoning)}.get(name)
+        if allowed is not None and value not in allowed:
+            raise UsageError(f"there is no {name} {value!r}", advice=f"it is one of {', '.join(filter(None, allowed))}")
+        match name:
+            case "mode":
+                self.choices.planning = value == "plan"
+                self.choices.mode = Mode.CHAT if value == "chat" else Mode.AGENT
+            case "approval":
+                self.choices.approval = Approval(value)
+            case "reasoning":
+                self.choices.reasoning = value
+            case _:
+                assert self._thread is not None
+                found = self._thread.submit(lambda _: self.session.offered(value)[0]).result() if value else ""
+                if value and not found:
+                    raise UsageError(f"there is no model {value!r}", advice="'pawl models' lists what is configured")
+                self.choices.model = value
+                self.model = found or self._thread.submit(lambda _: self.session.offered("")[0]).result()
+
+    # In the thread of the runs.
+
+    def _begin(self, shop: Project) -> None:
+        assert self._thread is not None
+        self._thread.hold(prepare_index(shop).close)
+        session = self._session = Session(shop)
+        self._thread.hold(lambda: session.end("prompt_input_exit"))
+        self.model = session.offered(self.choices.model)[0]
+        self._meanwhile.mark(shop)
+
+    def _order(self, text: str) -> RunRequest:
+        return replace(self.choices.order(text), budget=self.budget)
+
+    def _requested(self, shop: Project, text: str) -> None:
+        told = self._meanwhile.told(shop, (), talking=bool(self.choices.conversation))
+        order = self._order(text)
+        self._carried(lambda: self.session.do(replace(order, context=(*told, *order.context))))
+
+    def _carried(self, begin: Callable[[], Report]) -> None:
+        """Carry a run and what is queued behind it, as far as it goes without an answer."""
+        report: Report | None = self._agreed(begin())
+        while report is not None:
+            if any(one.id == report.conversation for one in self.session.conversations()):
+                self.choices.conversation = report.conversation
+            self._meanwhile.mark(self.session.shop)
+            self.changed()
+            if self._left:
+                return
+            report = self.session.go_on()
+            report = None if report is None else self._agreed(report)
+
+    def _agreed(self, report: Report) -> Report:
+        """Answer what the user has agreed to for this run."""
+        while report.state is RunState.WAITING and report.question is not None and not self._left:
+            if self.session.agreed.isdisjoint(always_kinds(report.question, report.run).values()):
+                break
+            yes = ApprovalResponse(answer=ApprovalAnswer.APPROVE, digest=report.question.digest)
+            report = self.session.answer(report.run, yes)
+        return report
+
+    def _job(self, work: Callable[[Project], None]) -> None:
+        assert self._thread is not None
+        with self._handing_over:
+            self._working += 1
+        self.trouble = None
+        self.changed()
+        self._thread.submit(lambda shop: self._done(shop, work))
+
+    def _done(self, shop: Project, work: Callable[[Project], None]) -> None:
+        try:
+            work(shop)
+        except PawlError as error:
+            self.trouble = error_json(error)
+        finally:
+            with self._handing_over:
+                self._working -= 1
+                spoken = not self._left and self.session.is_spoken_to
+            self.changed()
+            if spoken:
+                self._job(lambda _: self._carried(self._followed))
+
+    def _followed(self) -> Report:
+        report = self.session.go_on()
+        assert report is not None
+        return report
+
+
+def error_json(error: PawlError) -> Json:
+    return {"error": error.code, "message": error.message, "advice": error.advice}
+
+
+def _budget(given: object) -> dict[str, object]:
+    if not isinstance(given, Mapping):
+        raise UsageError("a budget has money and seconds", advice='such as {"money": "0.50"}')
+    budget: dict[str, object] = {}
+    for name in ("money", "seconds"):
+        value = given.get(name)
+        if value in (None, ""):
+            continue
+        try:
+            amount = Decimal(str(value))
+        except InvalidOperation:
+            amount = Decimal(0)
+        if not amount.is_finite() or amount <= 0:
+            raise UsageError(f"{value!r} is no limit", advice="give a number above 0, or leave it empty")
+        budget[name] = str(amount) if name == "money" else float(amount)
+    return budget

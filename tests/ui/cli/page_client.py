@@ -1,0 +1,121 @@
+"""The server of the page in a process of its own, asked as a browser asks it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nursery import PATIENCE
+from ui.cli.console import PAWL
+
+PAGE = '<!doctype html><meta name="csp-nonce" content="__NONCE__"><title>Pawl</title>'
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass
+class Page:
+    """One tab."""
+
+    port: int
+    token: str
+    process: subprocess.Popen
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def ask(self, method: str, path: str, body: object = None, **headers: str) -> Answer:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        try:
+            given = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+            given |= {name.replace("_", "-"): value for name, value in headers.items()}
+            data = None if body is None else json.dumps(body).encode() if not isinstance(body, bytes) else body
+            connection.request(method, path, data, given)
+            answer = connection.getresponse()
+            return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
+        finally:
+            connection.close()
+
+    def get(self, path: str) -> Any:
+        answer = self.ask("GET", path)
+        assert answer.status == 200, answer.body
+        return answer.json
+
+    def post(self, path: str, body: object, method: str = "POST") -> Any:
+        answer = self.ask(method, path, body)
+        assert answer.status == 200, answer.body
+        return answer.json
+
+    def command(self, *words: str) -> Any:
+        return self.post("/api/command", {"words": list(words)})
+
+    @contextmanager
+    def events(self, after: int = 0) -> Iterator[Iterator[dict[str, Any]]]:
+        """The stream of events, as it comes."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        try:
+            connection.request("GET", f"/api/events?after={after}", headers={"Authorization": f"Bearer {self.token}"})
+            answer = connection.getresponse()
+            assert answer.status == 200
+            yield _events(answer)
+        finally:
+            connection.close()
+
+    def until(self, kind: str, after: int = 0) -> list[dict[str, Any]]:
+        """The events up to the first of that type."""
+        seen = []
+        with self.events(after) as events:
+            for event in events:
+                seen.append(event)
+                if event["type"] == kind:
+                    return seen
+        raise AssertionError(f"no {kind} in {seen}")
+
+
+def _events(answer: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
+    while line := answer.readline():
+        if line.startswith(b"data: "):
+            event = json.loads(line[6:])
+            if event["id"] is not None:
+                yield event
+
+
+@contextmanager
+def page(workspace: Path, *words: str) -> Iterator[Page]:
+    """A server under way; ended as a person ends it."""
+    folder = workspace.parent / "page"
+    folder.mkdir(exist_ok=True)
+    (folder / "index.html").write_text(PAGE)
+    (folder / "main.js").write_text("1")
+    process = subprocess.Popen(
+        [*PAWL, "web", "--no-open", "--json", "--page", str(folder), *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=workspace,
+    )
+    try:
+        line = process.stdout.readline()
+        assert line, process.stderr.read()
+        address, _, token = json.loads(line)["url"].partition("/#token=")
+        yield Page(int(address.rpartition(":")[2]), token, process)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE)
+        assert (process.returncode, out, err) == (0, b"", b"")
+    finally:
+        process.kill()
+        process.communicate()

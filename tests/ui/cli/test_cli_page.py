@@ -1,0 +1,130 @@
+"""`pawl web` as a page uses it: a request, its events, an answer, files, and commands as JSON."""
+
+from __future__ import annotations
+
+import pytest
+from ui.cli.projects import Project
+from ui.cli.test_cli_do import FILES, FIX, RIGHT, Script, script
+from ui.cli.page_client import page
+
+__all__ = ["script"]
+
+
+@pytest.mark.spec("F7", "B7")
+def test_a_request_is_followed_answered_by_hunk_and_undone(project: Project, script: Script):
+    pawl = project(FILES)
+    with page(pawl.workspace, "--model", script(FIX)) as tab:
+        before = tab.get("/api/state")
+        assert before["choices"]["mode"] == "agent" and before["model"].startswith("scripted:")
+        assert tab.post("/api/requests", {"text": "fix the bug in after"}) == {"taken": "begun"}
+        seen = tab.until("RunEnded")
+        kinds = [event["type"] for event in seen]
+        assert kinds[0] == "RunBegun" and {"ToolStarted", "ToolEnded", "CheckResult", "ApprovalAsked"} <= set(kinds)
+        assert "I look." in "".join(one["body"]["text"] for one in seen if one["type"] == "TextDelta")
+        assert seen[-1]["body"]["report"]["verdict"] == "verified"
+        # Another tab goes on from where it stood.
+        assert tab.until("RunEnded", after=seen[3]["id"]) == seen[4:]
+        waiting = tab.get("/api/state")["waiting"]
+        change = tab.get(f"/api/runs/{waiting['run']}/change")
+        (file,) = change["files"]
+        assert (file["path"], file["after"], len(file["hunks"])) == ("app.py", RIGHT, 1)
+        answer = {"answer": "approve", "digest": change["digest"], "hunks": [1]}
+        stale = tab.ask("POST", f"/api/runs/{waiting['run']}/answer", {**answer, "digest": "0" * 64})
+        assert stale.status == 409 and (pawl.workspace / "app.py").read_text() == FILES["app.py"]
+        assert tab.post(f"/api/runs/{waiting['run']}/answer", answer) == {"taken": True}
+        ended = tab.until("RunEnded", after=seen[-1]["id"])[-1]["body"]["report"]
+        assert (ended["delivery"], ended["entry"]) == ("DONE", 1)
+        assert (pawl.workspace / "app.py").read_text() == RIGHT
+        # The first answer counts.
+        assert tab.ask("POST", f"/api/runs/{waiting['run']}/answer", answer).status == 409
+        assert tab.get("/api/entries/1/change")["files"][0]["before"] == FILES["app.py"]
+        assert tab.command("undo")["exit_code"] == 0
+        assert (pawl.workspace / "app.py").read_text() == FILES["app.py"]
+        assert [one["kind"] for one in tab.command("history")["body"]["entries"]] == ["undo", "edit"]
+
+
+@pytest.mark.spec("F7")
+def test_a_run_of_a_terminal_is_seen_in_the_page_and_answered_there(project: Project, script: Script):
+    pawl = project(FILES)
+    assert pawl("do", "fix the bug in after", "--model", script(FIX)).code == 4
+    with page(pawl.workspace, "--model", script(FIX)) as tab:
+        assert tab.until("RunEnded")[0]["body"]["order"]["text"] == "fix the bug in after"
+        waiting = tab.get("/api/state")["waiting"]
+        digest = waiting["question"]["digest"]
+        assert tab.post(f"/api/runs/{waiting['run']}/answer", {"answer": "reject", "digest": digest}) == {"taken": True}
+        seen = tab.until("RunEnded", after=tab.until("RunEnded")[-1]["id"])
+        assert seen[-1]["body"]["report"]["rejected"] is not None
+    assert (pawl.workspace / "app.py").read_text() == FILES["app.py"]
+
+
+@pytest.mark.spec("F7")
+def test_words_steer_the_run_that_works_others_are_queued_and_a_stopped_run_is_resumed(
+    project: Project, script: Script
+):
+    pawl = project(FILES)
+    talk = """
+[[turn]]
+answer = { calls = [{ name = "run_command", arguments = { command = "echo begun; sleep 300" } }] }
+[[turn]]
+times = 0
+answer = "So be it."
+"""
+    with page(pawl.workspace, "--model", script(talk)) as tab:
+        tab.post("/api/choices", {"mode": "agent", "approval": "final", "budget": {"seconds": 250}}, "PUT")
+        assert tab.post("/api/requests", {"text": "look around"}) == {"taken": "begun"}
+        seen = tab.until("CommandPrinted")
+        assert seen[-1]["body"]["line"] == "begun"
+        assert tab.post("/api/requests", {"text": "hurry up"}) == {"taken": "steered"}
+        assert tab.post("/api/requests", {"text": "and then sleep", "queue": True}) == {"taken": "queued"}
+        assert tab.get("/api/state")["queued"] == ["and then sleep"]
+        assert tab.post("/api/queue", {}, "DELETE")["queued"] == []
+        assert tab.post("/api/stop", {}) == {"stopped": True}
+        stopped = tab.until("RunEnded", after=seen[-1]["id"])[-1]
+        assert stopped["body"]["report"]["state"] == "working"
+        runs = tab.get("/api/runs")
+        assert [one["state"] for one in runs] == ["working"] and runs[0]["request"] == "look around"
+
+
+@pytest.mark.spec("F7")
+def test_an_edit_of_the_user_is_merged_with_what_changed_meanwhile_and_never_lost(project: Project):
+    pawl = project(
+        {"a.py": "one\ntwo\nthree\n", "w.txt": "x\r\ny\r\n", "pic.bin": "\0\1", ".env": "KEY=abcdefgh12345678\n"}
+    )
+    with page(pawl.workspace) as tab:
+        names = {one["name"]: one for one in tab.get("/api/files?path=")["entries"]}
+        assert names[".env"]["secret"] and not names["a.py"]["ignored"] and ".git" not in names
+        read = tab.get("/api/file?path=a.py")
+        (pawl.workspace / "a.py").write_text("one\ntwo\nthree\nfour\n")
+        saved = tab.post("/api/file", {"path": "a.py", "text": "ONE\ntwo\nthree\n", "base": read["text"]}, "PUT")
+        assert saved["merged"] and saved["text"] == "ONE\ntwo\nthree\nfour\n" and saved["entry"] == 1
+        lost = tab.ask("PUT", "/api/file", {"path": "a.py", "text": "eins\ntwo\nthree\n", "base": read["text"]})
+        assert lost.status == 409 and "nothing was written" in lost.json["advice"]
+        assert (pawl.workspace / "a.py").read_text() == "ONE\ntwo\nthree\nfour\n"
+        windows = tab.get("/api/file?path=w.txt")
+        tab.post("/api/file", {"path": "w.txt", "text": "x\ny\nz\n", "base": windows["text"]}, "PUT")
+        assert (pawl.workspace / "w.txt").read_bytes() == b"x\r\ny\r\nz\r\n"
+        assert tab.get("/api/file?path=.env")["text"] is None and tab.get("/api/file?path=pic.bin")["binary"]
+        assert tab.ask("PUT", "/api/file", {"path": ".env", "text": "x", "base": ""}).status == 403
+        assert tab.get("/api/search?q=TWO")["hits"] == []
+        assert tab.get("/api/search?q=two")["hits"] == [{"path": "a.py", "line": 2, "text": "two"}]
+        assert tab.command("undo")["exit_code"] == 0
+        assert (pawl.workspace / "w.txt").read_bytes() == b"x\r\ny\r\n"
+
+
+def test_outline_and_definitions_come_from_the_index(project: Project):
+    pawl = project({"a.py": "def first():\n    pass\n\n\nclass Second:\n    def third(self):\n        pass\n"})
+    with page(pawl.workspace) as tab:
+        found = [(one["name"], one["line"], one["depth"]) for one in tab.get("/api/outline?path=a.py")]
+        assert found == [("first", 1, 0), ("Second", 5, 0), ("third", 6, 1)]
+        assert tab.get("/api/definition?name=third&path=a.py")[0]["line"] == 6
+        assert tab.get("/api/files/all")["paths"] == ["a.py"]
+
+
+def test_without_a_page_or_with_a_port_that_is_taken_it_says_what_to_do(project: Project):
+    pawl = project({"a.py": "x = 1\n"})
+    said = pawl("web", "--no-open", "--page", "nowhere")
+    assert said.code == 42 and "there is no page in 'nowhere'" in said.err
+    with page(pawl.workspace) as tab:
+        taken = pawl("web", "--no-open", "--port", str(tab.port), "--page", str(pawl.workspace.parent / "page"))
+        assert taken.code == 42 and f"port {tab.port} cannot be used" in taken.err
+    assert pawl("web", "--port", "70000").code == 42
