@@ -227,6 +227,7 @@ def test_every_key_of_every_json_object_is_documented(pawl: Pawl):
         "session",
         "setup",
         "acp",
+        "web",
         "fix",
         "verify",
         "dev",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from ui.cli.page_client import page
 from ui.cli.projects import Project
 from ui.cli.test_cli_do import FILES, FIX, RIGHT, Script, script
-from ui.cli.page_client import page
 
 __all__ = ["script"]
 

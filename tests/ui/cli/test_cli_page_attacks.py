@@ -1,4 +1,4 @@
-"""Other pages, other programs and hostile addresses before the server of the page: the threats of a local web server."""
+"""Other pages, other programs and hostile addresses before the server of the page: threats of a local server."""
 
 from __future__ import annotations
 

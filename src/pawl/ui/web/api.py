@@ -1,5 +1,5 @@
-"""The server's answers to the page: the state of the session, runs and their changes, files, and commands of the command
-line as JSON."""
+"""The answers to the page: the state of the session, runs and their changes, files, and commands of the command line as
+JSON."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Lets only the user's own page speak with the server: host, origin, kind of body and token are looked at before anything
-else, and every answer tells the browser what the page may do."""
+"""Lets only the user's own page speak with the server: host, origin, kind of body and token are looked at first,
+and every answer tells the browser what the page may do."""
 
 from __future__ import annotations
 
