@@ -1,9 +1,10 @@
-"""Pictures and PDFs that the user attaches with `@path`, for models that can read them."""
+"""Pictures and PDFs that the user attaches with `@path` or hands over, for models that can read them."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 
 from pawl.agent.intents import attached
 from pawl.core.dialogue import PDF, Attachment
@@ -28,19 +29,28 @@ def media_type(data: bytes) -> str:
     return next((kind for start, kind in _STARTS.items() if data.startswith(start)), "")
 
 
-def attachments(files: Files, text: str, model: Capabilities, tell: Callable[[str], object]) -> Iterator[Attachment]:
-    """Those that the model can read; of the others the user is told why they are only named."""
-    for path, _, end in list(attached(text))[:MOST]:
-        try:
-            data = files.read(path) if end is None else b""
-        except TooLarge as error:
-            tell(f"{path} is not sent: {error.message}")
-            continue
-        except (PawlError, OSError):
-            continue
+def attachments(
+    files: Files,
+    text: str,
+    model: Capabilities,
+    tell: Callable[[str], object],
+    given: Iterable[tuple[str, bytes]] = (),
+) -> Iterator[Attachment]:
+    """Those that the model can read; of the others the user is told why they are only named. `given` are no files."""
+    for path, data in itertools.islice((*given, *_named(files, text, tell)), MOST):
         kind = media_type(data)
         what, can = ("PDFs", model.documents) if kind == PDF else ("pictures", model.images)
         if kind and not can:
             tell(f"{path} is not sent: the model is not known to read {what} (docs/models.md#pictures-and-pdfs)")
         elif kind:
             yield Attachment(name=path, media_type=kind, data=base64.b64encode(data).decode("ascii"))
+
+
+def _named(files: Files, text: str, tell: Callable[[str], object]) -> Iterator[tuple[str, bytes]]:
+    for path, _, end in list(attached(text))[:MOST]:
+        try:
+            yield path, files.read(path) if end is None else b""
+        except TooLarge as error:
+            tell(f"{path} is not sent: {error.message}")
+        except (PawlError, OSError):
+            continue

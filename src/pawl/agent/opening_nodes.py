@@ -89,7 +89,7 @@ def read(bench: Workbench, place: RunCursor) -> NodeOutcome:
     order = record.order
     line = TurnInput(talk="read", role=RoleName.ARTISAN, text=order.text, mode=Mode.CHAT, history=talks.earlier())
     shelf = None
-    if not (line.history or order.fresh or order.record):
+    if not (line.history or order.fresh or order.record or order.pictures):
         shelf = AnswerShelf.of(bench.shop, talks.terms, order.text, talks.standing)
     kept = None if shelf is None else shelf.standing(files)
     spoken = talks.say(line) if kept is None else talks.repeat(line, kept.text)

@@ -195,7 +195,8 @@ class Talker:
         if line.role is not RoleName.ARTISAN and not tape.steps:
             self.hooking.role_begins(line.role, line.talk)
         try:
-            files = self._attached(line, terms) if line.stage is None and "@" in line.text else ()
+            names = "@" in line.text or (self.record.order.pictures and not line.sent)
+            files = self._attached(line, terms) if line.stage is None and names else ()
             spoken = converse(seat, line.history, line.text, line.stage, read=self._mentioned(line), files=files)
         except AnswerInterrupted as error:
             if line.mode is not None:
@@ -485,7 +486,9 @@ class Talker:
 
     def _attached(self, line: TurnInput, terms: RunTerms) -> tuple[Attachment, ...]:
         can = self._opened()[0].can(terms.model_for(line.role))
-        return tuple(attachments(self.works.desk.files, line.text, can, lambda why: self.listen(Warned(why))))
+        pictures = () if line.sent else self.record.order.pictures
+        given = ((name, self.shop.store.blobs.get(blob)) for name, blob in pictures)
+        return tuple(attachments(self.works.desk.files, line.text, can, lambda why: self.listen(Warned(why)), given))
 
     def _mentioned(self, line: TurnInput) -> Sequence[str]:
         """Files that the user named, read ahead; the same ones when the talk is taken up again."""

@@ -230,6 +230,8 @@ class RunRequest:
     """`on` or `off`: whether what is promoted is committed; empty for the setting."""
     context: tuple[str, ...] = ()
     """Told to the model beside the request: what the user did meanwhile, or how it is to be answered."""
+    pictures: tuple[tuple[str, str], ...] = ()
+    """Pictures and PDFs that came with the words: the name of each, and its content in the store."""
     record: str = ""
     """Where what is said is written as a script; empty for nowhere."""
     read_ahead: bool = True

@@ -16,9 +16,11 @@ from acp import PROTOCOL_VERSION, RequestError, helpers, schema, spawn_agent_pro
 from ui.cli import mcp_servers
 from ui.cli.console import PAWL, Pawl
 from ui.cli.projects import Project
+from ui.cli.test_cli_attachments import CAN, DATA
 from ui.cli.test_cli_do import FILES, FIX, RIGHT, Script, script
+from ui.cli.test_cli_one_gate import Configured, configured, model, sent
 
-__all__ = ["script"]
+__all__ = ["configured", "script"]
 
 PLAN = """
 [[turn]]
@@ -271,8 +273,13 @@ def test_wrong_input_of_an_editor_is_an_error_that_says_what_to_do(project: Proj
             with pytest.raises(RequestError, match="no model is configured") as refused:
                 await agent.prompt(session_id=session, prompt=[helpers.text_block("explain after")])
             assert refused.value.code == -32000
-            with pytest.raises(RequestError, match="images and audio"):
-                await agent.prompt(session_id=session, prompt=[helpers.image_block("AAAA", "image/png")])
+            for block, said in (
+                (helpers.audio_block("AAAA", "audio/wav"), "audio is not offered"),
+                (helpers.image_block("AAAA", "image/png"), "no text, picture"),
+                (helpers.image_block("no base64", "image/png"), "not in base64"),
+            ):
+                with pytest.raises(RequestError, match=said):
+                    await agent.prompt(session_id=session, prompt=[block])
         async with connected(editor, workspace, script(PLAN)) as agent:
             session = (await agent.new_session(cwd=str(workspace))).session_id
             secret = helpers.embedded_text_resource(f"file://{workspace}/.env", "TOKEN=abcdef123456")
@@ -281,6 +288,32 @@ def test_wrong_input_of_an_editor_is_an_error_that_says_what_to_do(project: Proj
 
     played(work)
     assert ".env may not be read by a model and was left out" in editor.said
+
+
+@pytest.mark.spec("F6", "F4")
+@pytest.mark.parametrize("reads", [True, False])
+def test_a_picture_and_a_pdf_of_a_prompt_reach_a_model_that_reads_them_and_of_another_the_user_is_told(
+    project: Project, configured: Configured, reads: bool
+):
+    workspace, editor = project(FILES).workspace, Editor()
+    paper = schema.EmbeddedResource(resource=schema.BlobResourceContents(uri="zed:///a.pdf", blob=DATA["pdf"]))
+    blocks = [
+        helpers.text_block("what is on them?"),
+        helpers.image_block(DATA["png"], "image/jpeg"),
+        schema.EmbeddedResourceContentBlock(type="resource", **dict(paper)),
+    ]
+
+    async def work() -> None:
+        async with connected(editor, workspace, "here/m") as agent:
+            session = (await agent.new_session(cwd=str(workspace))).session_id
+            await agent.set_session_mode(session_id=session, mode_id="chat")
+            await agent.prompt(session_id=session, prompt=blocks)
+
+    with model(configured, settings=CAN if reads else "") as playing:
+        played(work)
+    assert (DATA["png"] in sent(playing), DATA["pdf"] in sent(playing)) == (reads, reads)
+    assert "data:image/png;base64" in sent(playing) or not reads
+    assert ("picture 1 is not sent: the model is not known to read pictures" in editor.said) is not reads
 
 
 USES = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import logging
 import os
 import re
@@ -15,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 from acp import PROTOCOL_VERSION, RequestError, helpers, run_agent, schema
 from acp.interfaces import Client
 
+from pawl.agent.attachments import media_type
 from pawl.agent.executor import new_conversation_id
 from pawl.core import __version__
 from pawl.core.errors import NotAuthorized, PathRefused, PawlError, UnknownModel
@@ -164,7 +166,7 @@ class AcpAgent:
             agent_capabilities=schema.AgentCapabilities(
                 load_session=True,
                 mcp_capabilities=schema.McpCapabilities(http=True),
-                prompt_capabilities=schema.PromptCapabilities(embedded_context=True),
+                prompt_capabilities=schema.PromptCapabilities(embedded_context=True, image=True),
                 session_capabilities=schema.SessionCapabilities(
                     list=schema.SessionListCapabilities(),
                     resume=schema.SessionResumeCapabilities(),
@@ -240,6 +242,8 @@ class AcpAgent:
         one = self._session(session_id)
         said = _prompt(prompt, str(one.workspace))
         if one.is_working:
+            if said.pictures:
+                raise RequestError(-32602, "a run works: pictures can be handed over with the next request")
             one.steer(said.text)
             return schema.PromptResponse(stop_reason="end_turn")
         report = await self._done(one, lambda: one.prompt(said))
@@ -321,6 +325,7 @@ def _prompt(blocks: list[Any], workspace: str) -> EditorPrompt:
     words: list[str] = []
     paths: list[str] = []
     attached: list[tuple[str, str]] = []
+    pictures: list[tuple[str, bytes]] = []
     for block in blocks:
         if isinstance(block, schema.TextContentBlock):
             words.append(block.text)
@@ -328,15 +333,30 @@ def _prompt(blocks: list[Any], workspace: str) -> EditorPrompt:
             path = _inside(block.uri, workspace)
             words.append(f"@{path}" if path else block.uri)
             paths += [path] if path else []
+        elif isinstance(block, schema.ImageContentBlock):
+            pictures.append(_picture(block.uri or f"picture {len(pictures) + 1}", block.data))
         elif isinstance(block, schema.EmbeddedResourceContentBlock):
             resource = block.resource
-            if not isinstance(resource, schema.TextResourceContents):
-                raise RequestError(-32602, f"{resource.uri} is no text: Pawl reads text alone")
-            path = _inside(resource.uri, workspace)
-            attached.append((path or resource.uri, resource.text))
+            name = _inside(resource.uri, workspace) or resource.uri
+            if isinstance(resource, schema.TextResourceContents):
+                attached.append((name, resource.text))
+            else:
+                pictures.append(_picture(name, resource.blob))
         else:
-            raise RequestError(-32602, "images and audio are not offered by this agent")
-    return EditorPrompt(" ".join(one for one in words if one).strip(), tuple(paths), tuple(attached))
+            raise RequestError(-32602, "audio is not offered by this agent")
+    text = " ".join(one for one in words if one).strip()
+    return EditorPrompt(text, tuple(paths), tuple(attached), tuple(pictures))
+
+
+def _picture(name: str, data: str) -> tuple[str, bytes]:
+    """By what it holds, whatever the editor calls it."""
+    try:
+        content = base64.b64decode(data, validate=True)
+    except ValueError as error:
+        raise RequestError(-32602, f"{name} is not in base64") from error
+    if not media_type(content):
+        raise RequestError(-32602, f"{name} is no text, picture (PNG, JPEG, GIF, WebP) or PDF: Pawl reads these alone")
+    return name.rpartition("/")[2], content
 
 
 def _inside(uri: str, workspace: str) -> str:

@@ -86,6 +86,8 @@ class EditorPrompt:
     """Relative to the workspace."""
     attached: tuple[tuple[str, str], ...] = ()
     """Name and text."""
+    pictures: tuple[tuple[str, bytes], ...] = ()
+    """Pictures and PDFs, which are no files of the workspace."""
 
 
 @dataclass(slots=True)
@@ -223,7 +225,7 @@ class EditorSession:
                 return None
         self._agree_to_servers()
         order = self.choices.order(text, model=model, context=tuple(self._told(prompt)))
-        report = self._settled(self.session.do(order))
+        report = self._settled(self.session.do(replace(order, pictures=tuple(self._kept(prompt)))))
         while report.state is RunState.ENDED and self.session.is_spoken_to and not self.stopped:
             self._tell(report)
             following = self.session.go_on()
@@ -296,6 +298,15 @@ class EditorSession:
             buffer = self._unsaved(path) if gate.shows(path) else None
             if buffer is not None:
                 yield f"The user has edits in {path} that are not saved yet. With them it reads:\n{buffer}"
+
+    def _kept(self, prompt: EditorPrompt) -> Iterator[tuple[str, str]]:
+        """Pictures that come with the prompt, in the store, so that an interrupted run has them again."""
+        shop = self.session.shop
+        for name, data in prompt.pictures:
+            if len(data) > shop.guardrails.file_bytes:
+                self.writer.text(f"! {name} is larger than {shop.guardrails.file_bytes:,} bytes and was left out")
+            else:
+                yield name, shop.store.blobs.put(data)
 
     def _unsaved(self, path: str) -> str | None:
         """The text of the editor's buffer, where it is not what stands in the workspace."""
