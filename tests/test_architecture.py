@@ -308,6 +308,13 @@ def one_module_starts_git(module: Module) -> list[str]:
     ]
 
 
+def pythons_take_no_module_of_the_folder(module: Module) -> list[str]:
+    """A workspace that Pawl stands in may have a `pawl.py` or a `json.py`."""
+    lists = [node.elts for node in nodes_of(module) if isinstance(node, ast.Tuple | ast.List) and len(node.elts) > 1]
+    started = [words for words in lists if ast.unparse(words[0]) == "sys.executable"]
+    return [f"{words[0].lineno}: starts Python" for words in started if ast.unparse(words[1]) not in ("'-I'", "'-P'")]
+
+
 def one_module_reads_the_environment(module: Module) -> list[str]:
     if module.path in READS_ENVIRONMENT:
         return []
@@ -334,6 +341,7 @@ IN_SOURCE: tuple[Rule, ...] = (
     modules_are_named_after_things,
     one_module_reads_the_environment,
     one_module_starts_git,
+    pythons_take_no_module_of_the_folder,
     only_interfaces_print,
 )
 EVERYWHERE: tuple[Rule, ...] = (
@@ -392,6 +400,8 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (one_module_starts_git, STORE, 'COMMAND = ("/usr/bin/git", "-c", "x")'),
     (one_module_starts_git, STORE, 'SCRIPT = "cd x; git add --all ."'),
     (one_module_starts_git, STORE, 'SCRIPT = "exec git diff HEAD"'),
+    (pythons_take_no_module_of_the_folder, STORE, 'run([sys.executable, "-m", "pawl"])'),
+    (pythons_take_no_module_of_the_folder, STORE, 'WORDS = (sys.executable, "-c", "x", "-I")'),
     (only_interfaces_print, STORE, 'print("x")'),
 ]
 
@@ -409,6 +419,7 @@ SOUND: list[tuple[Rule, str, str]] = [
     (errors_are_caught_by_name, STORE, "try: x()\nexcept BaseException:\n    undo()\n    raise"),
     (one_module_reads_the_environment, "src/pawl/settings/config.py", 'import os\nos.environ["HOME"]'),
     (one_module_starts_git, STORE, 'raise UsageError("see", advice="git init, or leave it out")'),
+    (pythons_take_no_module_of_the_folder, STORE, 'run([sys.executable, "-P", "-m", "pawl"])'),
     (only_interfaces_print, CLI, 'print("x")'),
 ]
 

@@ -276,7 +276,7 @@ class CommandCaller:
     def _run(self, words: Sequence[str], call: ServedCall) -> tuple[int, str, str]:
         """Runs one command to its end; a call that is cancelled stops it as Ctrl-C does."""
         process = subprocess.Popen(
-            [sys.executable, "-m", "pawl", "-C", self.workspace, *words],
+            [sys.executable, "-P", "-m", "pawl", "-C", self.workspace, *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -141,7 +141,7 @@ def start(shop: Project, request: DevRequest) -> tuple[ServerRecord, bool]:
     registry.forget(shop.workspace)
     asked = {"workspace": shop.workspace, **asdict(request)}
     process = subprocess.Popen(
-        [sys.executable, "-c", START, json.dumps(asked)],
+        [sys.executable, "-P", "-c", START, json.dumps(asked)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

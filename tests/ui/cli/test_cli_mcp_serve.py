@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ui.cli.console import PAWL, Pawl
+from ui.cli.console import Pawl
 
 from pawl.agent.mcp_server import command_tools
 
@@ -73,8 +74,9 @@ class Client:
 
 @contextmanager
 def serving(pawl: Pawl, said: str | None = None, *, modern: bool = False) -> Iterator[Client]:
-    words = [*PAWL, "-C", str(pawl.workspace), "mcp", "serve"]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    """In the workspace, where editors start servers."""
+    words = [sys.executable, "-P", "-m", "pawl", "-C", str(pawl.workspace), "mcp", "serve"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=pawl.workspace) as process:
         yield Client(process, said, modern=modern)
         process.stdin.close()
         assert process.wait(30) == 0
@@ -86,6 +88,27 @@ def kept(client: Client) -> int:
     assert not ran.get("isError"), ran
     assert ran["structuredContent"]["stdout"] == "done\n"
     return ran["structuredContent"]["kept"]
+
+
+@pytest.mark.hostile
+@pytest.mark.attack("A01")
+def test_no_module_of_the_workspace_runs_on_this_machine(pawl: Pawl, tmp_path: Path):
+    marker = tmp_path / "marker"
+    for name in (
+        "pawl.py",
+        "pawl/__init__.py",
+        "pawl/__main__.py",
+        "json.py",
+        "runpy.py",
+        "sitecustomize.py",
+        "argparse.py",
+    ):
+        (pawl.workspace / name).parent.mkdir(exist_ok=True)
+        (pawl.workspace / name).write_text(f"open({str(marker)!r}, 'a').write({name!r})\n")
+    with serving(pawl) as client:
+        assert not client.call("history").get("isError")
+        assert not client.call("run", command=["true"]).get("isError")
+    assert not marker.exists()
 
 
 @pytest.mark.spec("F6")

@@ -235,7 +235,7 @@ class McpHands:
     def _client(self, hands: str) -> McpClient:
         if hands not in self._running:
             shop = self._shop
-            words = (sys.executable, "-m", "pawl", "-C", shop.workspace, "mcp", "serve")
+            words = (sys.executable, "-P", "-m", "pawl", "-C", shop.workspace, "mcp", "serve")
             more = ("--hands", hands, "--bench", str(self._bench().folder))
             known = KnownServer(name=hands, server=McpServer(command="pawl"), source="pawl", is_own=True)
             start = partial(on_host, (*words, *more), shop.config.environment)
