@@ -11,64 +11,73 @@ PYTEST = $(BIN)/pytest -n $(WORKERS) --dist worksteal --durations 10 --durations
 MARKED = $$(grep -rl --include='test_*.py' 'mark\.$(1)' tests)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-hostile test-whole test-slow test-npm lint format bench bench-repair lock capture release clean
+.PHONY: help setup environment web demo test test-web test-hostile test-whole test-slow test-npm lint format bench bench-repair lock capture release clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | while IFS='	' read -r name text; do \
 		printf '  make %-10s %s\n' "$$name" "$$text"; done
 
-setup: ## make the environment in .venv (scripts/setup)
+environment:
 	@$(SETUP)
+
+setup: environment ## make the environment in .venv, and the page of 'pawl web' where Node.js can be had
+	@scripts/web --venv $(VENV) --soft
+
+web: environment ## build the page of 'pawl web' (scripts/web)
+	@scripts/web --venv $(VENV)
 
 demo: setup ## see it work: a minute, no key, nothing of yours touched
 	@PAWL="$(abspath $(BIN))/pawl" scripts/demo
 
-test: setup ## run the test suite
+test: environment ## run the test suite
 	$(PYTEST)
 
-test-hostile: setup ## run the tests that play attackers, crashes and broken disks
+test-hostile: environment ## run the tests that play attackers, crashes and broken disks
 	$(PYTEST) -m 'hostile and not slow' --timeout 300 $(call MARKED,hostile)
 
-test-whole: setup ## run the tests that play whole runs on real projects
+test-whole: environment ## run the tests that play whole runs on real projects
 	$(PYTEST) -m 'whole and not slow and not hostile' --timeout 300 $(call MARKED,whole)
 
-test-slow: setup ## run the exhaustive tests that the suite leaves out
+test-slow: environment ## run the exhaustive tests that the suite leaves out
 	$(PYTEST) -m slow --timeout 1800
 
-test-npm: setup ## run the tests on real projects, which install packages
+test-npm: environment ## run the tests on real projects, which install packages
 	$(PYTEST) -m npm --timeout 300 tests/npm
 
-lint: setup ## check format, lint, types and import direction
+test-web: web ## check the types, the lint and the tests of the page
+	cd web && PATH="$(abspath $(BIN)):$$PATH" && npm run --silent check && npx --no biome check src && npm run --silent test
+
+lint: environment ## check format, lint, types and import direction
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy src scripts/spec_coverage
 	$(BIN)/lint-imports --no-logo
 
-format: setup ## format the code and fix what lint can fix
+format: environment ## format the code and fix what lint can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: setup ## measure start, sandbox, capture, undo and a whole run
+bench: environment ## measure start, sandbox, capture, undo and a whole run
 	@for name in startup sandbox capture undo do; do \
 		echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
-bench-repair: setup ## measure the reflex on public bug sets: make bench-repair DATA=folder
+bench-repair: environment ## measure the reflex on public bug sets: make bench-repair DATA=folder
 	@test -n "$(DATA)" || { echo "make bench-repair DATA=folder (see benchmarks/repair.py)"; exit 2; }
 	$(BIN)/python benchmarks/repair.py --data "$(DATA)" --set quixbugs
 	$(BIN)/python benchmarks/repair.py --data "$(DATA)" --set humanevalfix
 	$(BIN)/python benchmarks/repair.py --data "$(DATA)" --set mutants
 
-lock: setup ## pin what pyproject.toml asks for (delete a lock first to move its versions)
+lock: environment ## pin what pyproject.toml asks for (delete a lock first to move its versions)
 	UV_SYSTEM_CERTS=1 $(LOCK) pyproject.toml -o requirements.lock
 	UV_SYSTEM_CERTS=1 $(LOCK) pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock
 	UV_SYSTEM_CERTS=1 $(LOCK) --group build -o requirements-build.lock
 
-capture: setup ## draw the pictures of the docs from a session that is played
+capture: environment ## draw the pictures of the docs from a session that is played
 	@$(BIN)/python scripts/capture >/dev/null
 
-release: setup ## build wheel and sdist reproducibly, try them, write the notes
+release: web ## build wheel and sdist reproducibly, try them, write the notes
 	@PYTHON="$(abspath $(BIN))/python" scripts/release
 
 clean: ## remove the environments and every cache
-	rm -rf $(VENV) .ci-venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist
+	rm -rf $(VENV) .ci-venv web/node_modules src/pawl/ui/web/page .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist
 	find . -path ./.git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +

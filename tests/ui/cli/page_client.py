@@ -8,7 +8,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,12 @@ class Page:
     port: int
     token: str
     process: subprocess.Popen
-    headers: dict[str, str] = field(default_factory=dict)
+    killed: bool = False
+
+    def kill(self) -> None:
+        self.killed = True
+        self.process.kill()
+        self.process.wait()
 
     def ask(self, method: str, path: str, body: object = None, **headers: str) -> Answer:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
@@ -112,7 +117,10 @@ def page(workspace: Path, *words: str) -> Iterator[Page]:
         line = process.stdout.readline()
         assert line, process.stderr.read()
         address, _, token = json.loads(line)["url"].partition("/#token=")
-        yield Page(int(address.rpartition(":")[2]), token, process)
+        tab = Page(int(address.rpartition(":")[2]), token, process)
+        yield tab
+        if tab.killed:
+            return
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=PATIENCE)
         assert (process.returncode, out, err) == (0, b"", b"")

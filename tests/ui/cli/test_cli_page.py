@@ -128,3 +128,29 @@ def test_without_a_page_or_with_a_port_that_is_taken_it_says_what_to_do(project:
         taken = pawl("web", "--no-open", "--port", str(tab.port), "--page", str(pawl.workspace.parent / "page"))
         assert taken.code == 42 and f"port {tab.port} cannot be used" in taken.err
     assert pawl("web", "--port", "70000").code == 42
+
+
+@pytest.mark.spec("F7", "B7")
+def test_a_server_that_is_killed_loses_neither_a_run_nor_a_question(project: Project, script: Script):
+    pawl = project(FILES)
+    model = script(FIX)
+    with page(pawl.workspace, "--model", model) as tab:
+        tab.post("/api/requests", {"text": "fix the bug in after"})
+        seen = tab.until("ToolEnded")
+        tab.kill()
+    with page(pawl.workspace, "--model", model) as tab:
+        run = seen[0]["run"]
+        assert [(one["id"], one["state"]) for one in tab.get("/api/runs")] == [(run, "working")]
+        tab.post(f"/api/runs/{run}/resume", {})
+        asked = tab.until("ApprovalAsked", after=seen[-1]["id"])[-1]
+        tab.kill()
+    with page(pawl.workspace, "--model", model) as tab:
+        waiting = tab.get("/api/state")["waiting"]
+        assert (waiting["run"], waiting["question"]["digest"]) == (run, asked["body"]["question"]["digest"])
+        tab.post(f"/api/runs/{run}/answer", {"answer": "approve", "digest": waiting["question"]["digest"]})
+        ended = tab.until("RunEnded", after=asked["id"])
+        while ended[-1]["body"]["report"]["state"] != "ended":
+            ended = tab.until("RunEnded", after=ended[-1]["id"])
+        assert ended[-1]["body"]["report"]["delivery"] == "DONE"
+    assert (pawl.workspace / "app.py").read_text() == RIGHT
+    assert len(pawl.json("history")["entries"]) == 1
