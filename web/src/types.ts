@@ -37,6 +37,8 @@ export interface SessionState {
   run: string | null;
   waiting: { run: string; question: Question } | null;
   queued: string[];
+  /** Why the latest request could not begin. */
+  trouble?: { error: string; message: string; advice: string } | null;
   last_event: number;
 }
 
@@ -263,7 +265,8 @@ export interface Entry {
   reason: string;
   created: string;
   state: string;
-  paths: string[];
+  /** How many. */
+  paths: number;
   reverses: number | null;
   reversed_by: number | null;
   pruned: boolean;

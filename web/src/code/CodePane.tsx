@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useMemo, useState } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { command, get, query } from "../api";
 import {
   Button,
@@ -13,9 +13,10 @@ import {
   Trouble,
   toast,
   useLoaded,
+  useWidth,
 } from "../components";
 import { useStore } from "../events/store";
-import { go, useRoute, useWide } from "../place";
+import { go, useRoute } from "../place";
 import type { Entry, OutlineRow, TreeEntry } from "../types";
 import { Editor } from "./Editor";
 
@@ -30,7 +31,8 @@ type Side = (typeof SIDES)[number]["id"];
 /** The workspace's files: tree, outline, search, and the editor. */
 export default function CodePane() {
   const { path, line } = useRoute();
-  const wide = useWide();
+  const box = useRef<HTMLDivElement>(null);
+  const both = useWidth(box) > 540;
   const [side, setSide] = useState<Side>("files");
   const [shown, setShown] = useState(!path);
   useEffect(() => {
@@ -45,7 +47,6 @@ export default function CodePane() {
   useEffect(() => {
     if (path) setShown(false);
   }, [path, line]);
-  const both = wide;
   return (
     <>
       {!both && (
@@ -53,7 +54,7 @@ export default function CodePane() {
           <Button onClick={() => setShown(!shown)}>{shown ? "Editor" : "Files, outline, search"}</Button>
         </div>
       )}
-      <div className={both ? "code" : "code narrow"}>
+      <div ref={box} className={both ? "code" : "code narrow"}>
         <div className="side" hidden={!both && !shown}>
           <Tabs label="find" panel="side" tabs={SIDES} value={side} onChange={setSide} />
           <div id="side" role="tabpanel" aria-label={side} className="side-panel">
@@ -135,18 +136,17 @@ function Files({ selected }: { selected: string }) {
   );
 }
 
-/** Paths that entries of the history have changed and that were not taken back. */
+/** Paths that runs have changed by entries that still stand. */
 function useChangedPaths(key: number): ReadonlySet<string> {
-  const history = useLoaded(() => command<{ entries: Entry[] }>("history", "--limit", "30"), key);
-  return useMemo(
-    () =>
-      new Set(
-        (history.value?.entries ?? [])
-          .filter((entry) => entry.state === "done" && entry.reversed_by === null && entry.kind !== "undo")
-          .flatMap((entry) => entry.paths),
-      ),
-    [history.value],
-  );
+  const history = useLoaded(() => command<{ entries: Entry[] }>("history", "--limit", "100"), key);
+  const runs = useStore((store) => store.runs);
+  return useMemo(() => {
+    const standing = new Set(history.value?.entries.filter((one) => one.reversed_by === null).map((one) => one.id));
+    const reports = [...runs.values()].flatMap(({ report }) =>
+      report?.entry && standing.has(report.entry) ? [report] : [],
+    );
+    return new Set(reports.flatMap((report) => report.changes.map((change) => change.path)));
+  }, [history.value, runs]);
 }
 
 function Outline({ path }: { path: string }) {

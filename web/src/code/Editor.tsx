@@ -5,7 +5,7 @@ import { EditorView, keymap } from "@codemirror/view";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { get, put, query, Refused } from "../api";
 import { attempt, Badge, Button, Dialog, Empty, Trouble, toast } from "../components";
-import { useStore } from "../events/store";
+import { touched, useStore } from "../events/store";
 import { go } from "../place";
 import type { Definition, Diagnostic, FileText, Saved } from "../types";
 import { afterConflict, afterRead, afterSave, type OpenFile, opened, resolved, type Step } from "./files";
@@ -83,6 +83,7 @@ export function Editor({ path, line }: { path: string; line: number }) {
           const saved = await put<Saved>("/file", { path: target, text, base, digest });
           const now = tabOf(target);
           if (!now) return;
+          touched();
           take(target, afterSave(now.file, text, now.state.doc.toString(), saved));
           toast(
             saved.merged
@@ -111,7 +112,8 @@ export function Editor({ path, line }: { path: string; line: number }) {
   }, []);
 
   useEffect(() => {
-    const current = new EditorView({ parent: box.current! });
+    // The first view brings the styles along, so that it has to know the nonce.
+    const current = new EditorView({ parent: box.current!, extensions: setup("") });
     view.current = current;
     return () => {
       current.destroy();

@@ -88,7 +88,7 @@ const look = EditorView.theme({
 
 export const setup = (label: string): Extension => [
   EditorView.cspNonce.of(nonce()),
-  EditorView.contentAttributes.of({ "aria-label": label }),
+  EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
   basicSetup,
   syntaxHighlighting(colours),
   look,

@@ -14,7 +14,7 @@ const PATCH = `--- a/prices.py
  
 `;
 
-const TEXT = `### Markdown
+const TEXT = `# Heading
 A **list** with \`code\`, a [link](https://example.org/) and an image that is not loaded ![one](https://example.org/a.png):
 
 - first

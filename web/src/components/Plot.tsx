@@ -1,9 +1,11 @@
+import { useRef } from "react";
+import { useWidth } from "./basics";
+
 export interface Series {
   name: string;
   values: readonly (number | null)[];
 }
 
-const WIDTH = 640;
 const HEIGHT = 180;
 const LEFT = 64;
 const BOTTOM = 22;
@@ -28,12 +30,14 @@ export function Plot({
     series.reduce((sum, one) => (line ? Math.max(sum, one.values[at] ?? 0) : sum + (one.values[at] ?? 0)), 0),
   );
   const top = niceTop(Math.max(...sums, 0));
-  const step = (WIDTH - LEFT - 8) / Math.max(1, labels.length);
+  const box = useRef<HTMLElement>(null);
+  const width = useWidth(box);
+  const step = (width - LEFT - 8) / Math.max(1, labels.length);
   const y = (value: number) => HEIGHT - BOTTOM - (value / top) * (HEIGHT - BOTTOM - 10);
   const x = (at: number) => LEFT + at * step + step / 2;
   const told = labels.map((label, at) => `${label}: ${series.map((one) => said(one, at, format)).join(", ")}`);
   return (
-    <figure className="plot">
+    <figure className="plot" ref={box}>
       <figcaption>
         <strong>{title}</strong>
         {series.length > 1 &&
@@ -43,10 +47,10 @@ export function Plot({
             </span>
           ))}
       </figcaption>
-      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`${title}. ${told.slice(-20).join("; ")}`}>
+      <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="img" aria-label={`${title}. ${told.slice(-20).join("; ")}`}>
         {[0, 0.5, 1].map((part) => (
           <g key={part}>
-            <line className="grid" x1={LEFT} x2={WIDTH - 8} y1={y(top * part)} y2={y(top * part)} />
+            <line className="grid" x1={LEFT} x2={width - 8} y1={y(top * part)} y2={y(top * part)} />
             <text className="axis" x={LEFT - 6} y={y(top * part) + 4} textAnchor="end">
               {format(top * part)}
             </text>

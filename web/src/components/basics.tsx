@@ -1,8 +1,10 @@
 import {
   type ButtonHTMLAttributes,
   type ReactNode,
+  type RefObject,
   useEffect,
   useId,
+  useLayoutEffect,
   useRef,
   useState,
   useSyncExternalStore,
@@ -179,7 +181,7 @@ export function Card({ title, actions, children }: { title?: ReactNode; actions?
     <section className="card">
       {(title || actions) && (
         <header>
-          {title && <h3>{title}</h3>}
+          {title && <h2>{title}</h2>}
           {actions && <div className="actions">{actions}</div>}
         </header>
       )}
@@ -235,11 +237,21 @@ export function Dialog({
   );
 }
 
-/** A table of rows that scrolls within itself on narrow screens. */
-export function Table({ label, head, rows }: { label: string; head: readonly string[]; rows: readonly ReactNode[][] }) {
+/** A table of rows that scrolls within itself on narrow screens; `dense` keeps each row on one line. */
+export function Table({
+  label,
+  head,
+  rows,
+  dense = false,
+}: {
+  label: string;
+  head: readonly string[];
+  rows: readonly ReactNode[][];
+  dense?: boolean;
+}) {
   return (
     // biome-ignore lint/a11y/useSemanticElements: a scrolling region must be reachable by the keyboard
-    <div className="table-scroll" role="region" aria-label={label} tabIndex={0}>
+    <div className={dense ? "table-scroll dense" : "table-scroll"} role="region" aria-label={label} tabIndex={0}>
       <table>
         <thead>
           <tr>
@@ -354,6 +366,19 @@ export async function attempt(work: () => Promise<unknown>): Promise<boolean> {
     toast(error instanceof Error ? error : new Error(String(error)));
     return false;
   }
+}
+
+/** The width of an element, in pixels; it follows every change. */
+export function useWidth(box: RefObject<Element | null>): number {
+  const [width, setWidth] = useState(640);
+  useLayoutEffect(() => {
+    const node = box.current!;
+    const observer = new ResizeObserver(() => setWidth(Math.round(node.clientWidth)));
+    observer.observe(node);
+    setWidth(Math.round(node.clientWidth));
+    return () => observer.disconnect();
+  }, [box]);
+  return width;
 }
 
 export interface Loaded<T> {

@@ -12,8 +12,10 @@ export interface Row {
 /** The lines of a hunk with their numbers in both texts. */
 export function rows(hunk: Hunk): Row[] {
   const found = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@/.exec(hunk.header);
-  let old = found ? Number(found[1]) : 1;
-  let now = found ? Number(found[2]) : 1;
+  if (!found)
+    return hunk.lines.map((line) => ({ sign: line[0] as Row["sign"], text: line.slice(1), old: null, now: null }));
+  let old = Number(found[1]);
+  let now = Number(found[2]);
   return hunk.lines.map((line) => {
     const sign = (line[0] ?? " ") as Row["sign"];
     const text = line.slice(1);
@@ -106,3 +108,27 @@ export function parsePatch(patch: string): ChangedFile[] {
   }
   return files.filter((file) => file.hunks.length);
 }
+
+/** The change that the arguments of an edit ask for: a patch, or texts that take the place of others. */
+export function editOf(given: Record<string, unknown>): ChangedFile[] {
+  if (typeof given.patch === "string") return parsePatch(given.patch);
+  const edits = (Array.isArray(given.edits) ? given.edits : [given]) as Record<string, unknown>[];
+  const hunks = edits.flatMap((edit, at): Hunk[] => {
+    if (typeof edit.new !== "string" && typeof edit.old !== "string") return [];
+    const line = typeof edit.line === "number" ? edit.line : 0;
+    const lines = [...signed("-", edit.old), ...signed("+", edit.new)];
+    return [{ number: at + 1, header: line ? `@@ -${line} +${line} @@` : "", lines }];
+  });
+  if (!hunks.length || typeof given.path !== "string") return [];
+  const number = (sign: string) => hunks.flatMap((hunk) => hunk.lines).filter((line) => line[0] === sign).length;
+  const [added, removed] = [number("+"), number("-")];
+  return [{ path: given.path, what: "changed", added, removed, binary: false, before: null, after: null, hunks }];
+}
+
+const signed = (sign: string, text: unknown): string[] =>
+  typeof text === "string" && text !== ""
+    ? text
+        .replace(/\n$/, "")
+        .split("\n")
+        .map((line) => sign + line)
+    : [];

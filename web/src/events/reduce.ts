@@ -128,13 +128,12 @@ function apply(run: RunView, { type, body, time }: StreamEvent, id: number): voi
   switch (type) {
     case "RunBegun":
       run.conversation = body.conversation ?? run.conversation;
+      if (body.resumed && run.state !== "waiting") note("resumed");
       run.state = "working";
       run.ended = "";
       run.report = null;
       run.terms = body.order ?? {};
-      if (body.resumed) {
-        note("resumed");
-      } else {
+      if (!body.resumed) {
         run.request = body.order?.text ?? "";
         run.began = time;
         run.whole = true;
@@ -192,7 +191,7 @@ function apply(run: RunView, { type, body, time }: StreamEvent, id: number): voi
       note(`old tool outputs were taken out: ${body.before_tokens} tokens to ${body.after_tokens}`);
       break;
     case "Metered":
-      run.meter = body;
+      run.meter = { ...body, cost: amount(body.cost) };
       break;
     case "Warned":
     case "EscalationWarned":
@@ -229,6 +228,10 @@ function apply(run: RunView, { type, body, time }: StreamEvent, id: number): voi
   }
 }
 
+/** Money of an event, which is written as text so that no digit is lost. */
+const amount = (value: string | number | null | undefined): number | null =>
+  value === null || value === undefined ? null : Number(value);
+
 function end(run: RunView, report: Report, time: string, id: number): void {
   run.state = report.state;
   run.report = report;
@@ -243,8 +246,9 @@ function end(run: RunView, report: Report, time: string, id: number): void {
 
 function attempt(body: { number: number; attempt: Record<string, unknown> }, time: string): LiveAttempt {
   const { at, end: ended, ...rest } = body.attempt as { at?: { tier: number; number: number }; end?: string };
+  const cost = amount((rest as { cost?: string | null }).cost);
   const place = at ? { tier: at.tier, iteration: at.number } : {};
-  return { ended, ...place, ...rest, number: body.number, time } as unknown as LiveAttempt;
+  return { ended, ...place, ...rest, cost, number: body.number, time } as unknown as LiveAttempt;
 }
 
 function grow(run: RunView, kind: "text" | "thought", text: string, id: number): void {

@@ -1,7 +1,7 @@
 /** The page's one store: the event stream, batched by animation frame, and the session's state beside it. */
 
 import { useSyncExternalStore } from "react";
-import { get, Refused, readEvents } from "../api";
+import { command, get, Refused, readEvents } from "../api";
 import type { SessionState, StreamEvent } from "../types";
 import { EMPTY, type EventState, reduce } from "./reduce";
 
@@ -71,6 +71,17 @@ export async function refresh(): Promise<void> {
 export function setSession(session: SessionState): void {
   set({ session });
 }
+
+/** A command that changes files or the history; whoever shows them reads them again. */
+export async function change<T>(...words: string[]): Promise<T> {
+  const body = await command<T>(...words);
+  touched();
+  await refresh();
+  return body;
+}
+
+/** Files of the workspace were changed by this page. */
+export const touched = (): void => set({ filesChanged: store.filesChanged + 1 });
 
 const wait = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 

@@ -79,6 +79,7 @@ export default function MoneyPane() {
           >
             <Table
               label="requests"
+              dense
               head={["when", "run", "stage", "role", "model", "in", "out", "cost", "time", "ended"]}
               rows={rows
                 .slice(-200)

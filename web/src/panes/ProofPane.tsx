@@ -95,7 +95,7 @@ function Proof({ title, verdict, checks, reasons, notes }: ProofProps) {
       ))}
       {skipped.length > 0 && (
         <div>
-          <h4>Not run</h4>
+          <h3>Not run</h3>
           <ul>
             {skipped.map((check) => (
               <li key={check.step}>

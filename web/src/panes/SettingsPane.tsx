@@ -78,7 +78,10 @@ function Models() {
       {({ models, providers }) => (
         <>
           {models.length === 0 && (
-            <Empty>No model is configured: `pawl setup`, or `default` under [models] in the settings.</Empty>
+            <Empty>
+              No model is configured: <code>pawl setup</code> finds one, or name it as <code>default</code> under{" "}
+              <code>[models]</code>.
+            </Empty>
           )}
           {models.length > 0 && (
             <Table
@@ -109,7 +112,7 @@ function Models() {
           <Check label="ask the providers whether they can be reached" checked={reach} onChange={setReach} />
           {tested && (
             <div>
-              <h4>{tested.model}</h4>
+              <h3>{tested.model}</h3>
               <ul className="plain-list">
                 {tested.tasks.map((task) => (
                   <li key={task.name}>
@@ -291,7 +294,9 @@ function Servers() {
             rows={servers.map((one) => [one.name, one.standing, one.tools, one.source])}
           />
         ) : (
-          <Empty>There are none; `pawl mcp add` names one.</Empty>
+          <Empty>
+            There are none; <code>pawl mcp add</code> names one.
+          </Empty>
         )
       }
     </Part>

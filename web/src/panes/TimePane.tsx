@@ -14,7 +14,7 @@ import {
   toast,
   useLoaded,
 } from "../components";
-import { refresh, useStore } from "../events/store";
+import { change, useStore } from "../events/store";
 import { clock, DELIVERY, day, plural, seconds } from "../format";
 import type { ChangeRow, Checkpoint, Entry, Report, RunRow } from "../types";
 import { Delivery, EntryDiff } from "../work/Delivery";
@@ -22,7 +22,7 @@ import { type Point, points } from "./points";
 
 /** Runs, entries and checkpoints in the order of time; each can be looked at and come back to. */
 export default function TimePane() {
-  const key = useStore((store) => store.filesChanged + store.stateAsked);
+  const key = useStore((store) => store.filesChanged);
   const [all, setAll] = useState(false);
   const [chosen, setChosen] = useState("");
   const [naming, setNaming] = useState<string | null>(null);
@@ -37,10 +37,8 @@ export default function TimePane() {
   const days = useMemo(() => Map.groupBy(loaded.value ?? [], (point) => day(point.time)), [loaded.value]);
   const act = (words: string[]) =>
     attempt(async () => {
-      const body = await command<{ title?: string; name?: string; entry?: number | null }>(...words);
+      const body = await change<{ title?: string; name?: string }>(...words);
       toast(body.title ?? (body.name ? `checkpoint ${body.name}` : "done"));
-      loaded.reload();
-      await refresh();
     });
   const point = loaded.value?.find((one) => one.key === chosen);
   return (
@@ -95,12 +93,17 @@ export default function TimePane() {
 }
 
 function Label({ point }: { point: Point }) {
+  const working = useStore((store) => store.session?.run);
   if (point.kind === "run") {
     const delivery = point.run.delivery && DELIVERY[point.run.delivery];
     return (
       <>
         <span className="nowrap">run</span> <span className="ellipsis">{point.run.request}</span>{" "}
-        {delivery ? <Badge tone={delivery[1]}>{delivery[0]}</Badge> : <Badge tone="busy">{point.run.state}</Badge>}
+        {delivery ? (
+          <Badge tone={delivery[1]}>{delivery[0]}</Badge>
+        ) : (
+          <Badge tone={point.run.id === working ? "busy" : "warn"}>{standing(point.run, working)}</Badge>
+        )}
       </>
     );
   }
@@ -116,11 +119,14 @@ function Label({ point }: { point: Point }) {
       <span className="nowrap">entry {entry.id}</span> <span className="ellipsis">{entry.title}</span>{" "}
       <span className="dim nowrap">
         {entry.reversed_by !== null ? `undone by ${entry.reversed_by}` : (STATE[entry.state] ?? entry.state)} ·{" "}
-        {plural(entry.paths.length, "file")}
+        {plural(entry.paths, "file")}
       </span>
     </>
   );
 }
+
+const standing = ({ id, state }: RunRow, working: string | null | undefined): string =>
+  state === "working" && id !== working ? "stopped" : state;
 
 const STATE: Record<string, string> = { done: "promoted", captured: "kept" };
 

@@ -18,7 +18,8 @@ import {
 import { answerHunks, choose, numbers } from "../components/diff";
 import { refresh } from "../events/store";
 import { plain, plural } from "../format";
-import type { Change, Question } from "../types";
+import type { Change, Question, Report } from "../types";
+import { Evidence } from "./Delivery";
 
 /** The question that a run waits on, and everything that may be answered to it. */
 export function Approval({ run, question }: { run: string; question: Question }) {
@@ -106,6 +107,7 @@ function ChangeQuestion({ run, digest, busy, answer, reject }: Part & { run: str
   const [mode, setMode] = useDiffMode();
   const [patch, setPatch] = useState<string | null>(null);
   const onChoose = useCallback((hunks: number[], on: boolean) => setChosen((old) => choose(old, hunks, on)), []);
+  const report = useLoaded(() => get<Report>(`/runs/${run}`), `${run} ${digest}`);
   const change = loaded.value;
   if (!change)
     return (
@@ -133,6 +135,7 @@ function ChangeQuestion({ run, digest, busy, answer, reject }: Part & { run: str
         </Button>
       </div>
       <div className="approval-body">
+        {report.value && <Evidence report={report.value} />}
         {patch === null ? (
           <DiffView files={change.files} mode={mode} chosen={chosen} onChoose={onChoose} />
         ) : (

@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { command, get, post } from "../api";
+import { get, post } from "../api";
 import {
   attempt,
   Badge,
@@ -12,7 +12,7 @@ import {
   useDiffMode,
   useLoaded,
 } from "../components";
-import { refresh } from "../events/store";
+import { change } from "../events/store";
 import { count, DELIVERY, money, plural, STANDING, seconds, VERDICT } from "../format";
 import type { Change, Counts, Report } from "../types";
 
@@ -29,13 +29,33 @@ export const tests = (counts: Counts | null): string => {
 
 /** The words of the report on a run: its delivery, its verdict and what they rest on. */
 export function Delivery({ report, said }: { report: Report; said: string }) {
-  const delivery = report.delivery && DELIVERY[report.delivery];
-  const interrupted = report.state === "working";
   return (
     <div className="delivery">
       {report.answer && !said.includes(report.answer.trim()) && <Markdown text={report.answer} />}
+      <Evidence report={report} />
+      <Lines label="tasks" lines={report.task_states.length > 1 ? report.task_states.map(task) : []} tone="plain" />
+      <Lines label="notes" lines={[...report.notes, ...(report.stale ? [report.stale] : [])]} tone="plain" />
+      {report.review && (
+        <Lines label="review" lines={[report.review.summary, ...report.review.findings]} tone="plain" />
+      )}
+      {report.trouble && (
+        <div className="trouble">
+          {report.trouble.message}
+          {report.trouble.advice && <div className="dim">{report.trouble.advice}</div>}
+        </div>
+      )}
+      <Actions report={report} />
+    </div>
+  );
+}
+
+/** The verdict and what it rests on; never better than the report. */
+export function Evidence({ report }: { report: Report }) {
+  const delivery = report.delivery && DELIVERY[report.delivery];
+  return (
+    <>
       <div className="delivery-line">
-        {interrupted && <Badge tone="warn">stopped before its end</Badge>}
+        {report.state === "working" && <Badge tone="warn">stopped before its end</Badge>}
         {delivery && <Badge tone={delivery[1]}>{delivery[0]}</Badge>}
         {report.verdict && <Badge tone={VERDICT[report.verdict]}>{report.verdict}</Badge>}
         {report.rejected !== null && <Badge tone="warn">rejected{report.rejected && `: ${report.rejected}`}</Badge>}
@@ -60,19 +80,7 @@ export function Delivery({ report, said }: { report: Report; said: string }) {
       )}
       <Lines label="refused" lines={report.refused} tone="bad" />
       <Lines label="not proved" lines={report.unproved} tone="warn" />
-      <Lines label="tasks" lines={report.task_states.length > 1 ? report.task_states.map(task) : []} tone="plain" />
-      <Lines label="notes" lines={[...report.notes, ...(report.stale ? [report.stale] : [])]} tone="plain" />
-      {report.review && (
-        <Lines label="review" lines={[report.review.summary, ...report.review.findings]} tone="plain" />
-      )}
-      {report.trouble && (
-        <div className="trouble">
-          {report.trouble.message}
-          {report.trouble.advice && <div className="dim">{report.trouble.advice}</div>}
-        </div>
-      )}
-      <Actions report={report} />
-    </div>
+    </>
   );
 }
 
@@ -97,9 +105,8 @@ function Actions({ report }: { report: Report }) {
   const [shown, setShown] = useState<number | null>(null);
   const run = (words: string[], done: string) =>
     attempt(async () => {
-      await command(...words);
+      await change(...words);
       toast(done);
-      await refresh();
     });
   const look = (entry: number) => (
     <Button onClick={() => setShown(shown === entry ? null : entry)} aria-expanded={shown === entry}>
@@ -151,16 +158,16 @@ function Actions({ report }: { report: Report }) {
 /** The change of an entry of the history. */
 export function EntryDiff({ id }: { id: number }) {
   const [mode, setMode] = useDiffMode();
-  const change = useLoaded(() => get<Change>(`/entries/${id}/change`), id);
+  const loaded = useLoaded(() => get<Change>(`/entries/${id}/change`), id);
   return (
     <div>
-      <Trouble error={change.error} />
-      {change.value && (
+      <Trouble error={loaded.error} />
+      {loaded.value && (
         <>
           <div className="bar">
             <DiffSwitch mode={mode} onChange={setMode} />
           </div>
-          <DiffView files={change.value.files} mode={mode} />
+          <DiffView files={loaded.value.files} mode={mode} />
         </>
       )}
     </div>

@@ -1,10 +1,13 @@
 import { memo, useState } from "react";
 import { Badge, DiffView, Output, Spinner } from "../components";
-import { parsePatch } from "../components/diff";
+import { editOf, parsePatch } from "../components/diff";
 import type { Block } from "../events/reduce";
 import { plain, seconds } from "../format";
 
 type Tool = Extract<Block, { kind: "tool" }>;
+
+/** Arguments that the diff of an edit shows. */
+const EDIT = new Set(["patch", "path", "old", "new", "edits"]);
 
 const MAIN = ["command", "path", "query", "pattern", "name", "what"];
 
@@ -50,8 +53,8 @@ export const ToolCard = memo(({ block, live }: { block: Tool; live: boolean }) =
 
 function Body({ block: { call, output, dropped, answer }, running }: { block: Tool; running: boolean }) {
   const given = Object.entries(call.arguments ?? {});
-  const patch = typeof call.arguments?.patch === "string" ? parsePatch(call.arguments.patch) : [];
-  const rest = given.filter(([key]) => !(key === "patch" && patch.length));
+  const edit = editOf(call.arguments ?? {});
+  const rest = given.filter(([key]) => !(edit.length && EDIT.has(key)));
   return (
     <div className="tool-body">
       {call.mistake && <p className="bad-text">{call.mistake}</p>}
@@ -65,7 +68,7 @@ function Body({ block: { call, output, dropped, answer }, running }: { block: To
           ))}
         </dl>
       )}
-      {patch.length > 0 && <DiffView files={patch} mode="inline" />}
+      {edit.length > 0 && <DiffView files={edit} mode="inline" />}
       {output.length > 0 && (running || !answer?.text) && (
         <Output
           label="output"

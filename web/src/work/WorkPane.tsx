@@ -1,8 +1,8 @@
 import { memo, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
-import { command, get, post } from "../api";
+import { get, post, Refused } from "../api";
 import { attempt, Badge, Button, Dialog, Empty, Markdown, Spinner, Trouble, toast, useLoaded } from "../components";
 import { type Block, type RunView, turnsToBlocks } from "../events/reduce";
-import { refresh, setSession, useStore } from "../events/store";
+import { change, refresh, setSession, useStore } from "../events/store";
 import { clock, day, plural, STANDING, seconds } from "../format";
 import { go } from "../place";
 import type { ConversationRow, SessionState, Turn } from "../types";
@@ -37,11 +37,15 @@ export function WorkPane() {
     <div className="work">
       <WorkBar conversation={conversation} />
       <Conversation runs={shown} loading={record.loading && !shown.length} />
+      {session?.trouble && !session.working && <Trouble error={troubleOf(session.trouble)} />}
       {waiting && <Approval key={waiting.question.digest} run={waiting.run} question={waiting.question} />}
       <Composer />
     </div>
   );
 }
+
+const troubleOf = ({ error, message, advice }: NonNullable<SessionState["trouble"]>) =>
+  new Refused(0, error, message, advice);
 
 /** The runs of the conversation: those whose events are here, before them what the record keeps of older ones. */
 function shownRuns(turns: Turn[], runs: ReadonlyMap<string, RunView>, session: SessionState | null): Shown[] {
@@ -63,7 +67,7 @@ function WorkBar({ conversation }: { conversation: string }) {
   const [open, setOpen] = useState(false);
   const run = (word: string) =>
     attempt(async () => {
-      const body = await command<{ title: string; entry: number | null }>(word);
+      const body = await change<{ title: string; entry: number | null }>(word);
       toast(`${body.title} (entry ${body.entry})`);
     });
   const choose = (id: string) =>
@@ -73,10 +77,12 @@ function WorkBar({ conversation }: { conversation: string }) {
     });
   return (
     <div className="bar work-bar">
-      <Button onClick={() => choose("")} disabled={!conversation}>
-        New conversation
+      <Button onClick={() => choose("")} disabled={!conversation} title="a new conversation">
+        New
       </Button>
-      <Button onClick={() => setOpen(true)}>Earlier…</Button>
+      <Button onClick={() => setOpen(true)} title="go on with an earlier conversation">
+        Earlier…
+      </Button>
       <span className="spring" />
       <Button tone="quiet" onClick={() => run("undo")} title="take back the newest entry">
         Undo
@@ -123,6 +129,13 @@ function Conversation({ runs, loading }: { runs: Shown[]; loading: boolean }) {
   useLayoutEffect(() => {
     if (stuck.current && box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [runs]);
+  useEffect(() => {
+    const observer = new ResizeObserver(() => {
+      if (stuck.current && box.current) box.current.scrollTop = box.current.scrollHeight;
+    });
+    observer.observe(box.current!.firstElementChild!);
+    return () => observer.disconnect();
+  }, []);
   let skip = hidden;
   return (
     <div
@@ -135,19 +148,21 @@ function Conversation({ runs, loading }: { runs: Shown[]; loading: boolean }) {
         stuck.current = node.scrollHeight - node.scrollTop - node.clientHeight < 60;
       }}
     >
-      {loading && <Spinner label="the conversation is read" />}
-      {!loading && total === 0 && <Welcome />}
-      {hidden > 0 && (
-        <Button className="earlier" onClick={() => setDrawn(drawn + 4 * WINDOW)}>
-          Show {Math.min(hidden, 4 * WINDOW)} earlier of {hidden}
-        </Button>
-      )}
-      {runs.map((run) => {
-        const from = Math.min(skip, run.blocks.length);
-        skip -= from;
-        if (from === run.blocks.length && !run.live) return null;
-        return <Run key={run.id} run={run} from={from} />;
-      })}
+      <div className="runs">
+        {loading && <Spinner label="the conversation is read" />}
+        {!loading && total === 0 && <Welcome />}
+        {hidden > 0 && (
+          <Button className="earlier" onClick={() => setDrawn(drawn + 4 * WINDOW)}>
+            Show {Math.min(hidden, 4 * WINDOW)} earlier of {hidden}
+          </Button>
+        )}
+        {runs.map((run) => {
+          const from = Math.min(skip, run.blocks.length);
+          skip -= from;
+          if (from === run.blocks.length && !run.live) return null;
+          return <Run key={run.id} run={run} from={from} />;
+        })}
+      </div>
     </div>
   );
 }
