@@ -154,3 +154,13 @@ def test_a_server_that_is_killed_loses_neither_a_run_nor_a_question(project: Pro
         assert ended[-1]["body"]["report"]["delivery"] == "DONE"
     assert (pawl.workspace / "app.py").read_text() == RIGHT
     assert len(pawl.json("history")["entries"]) == 1
+
+
+@pytest.mark.spec("F7", "A13")
+def test_a_project_without_a_dev_server_has_no_preview_and_is_told_why(project: Project):
+    pawl = project({"app.py": "x = 1\n"})
+    with page(pawl.workspace) as tab:
+        assert tab.get("/api/preview") == {"running": False, "url": "", "framework": "", "log": []}
+        refused = tab.ask("POST", "/api/preview/start", {})
+        assert refused.status == 400 and refused.json["message"] and refused.json["advice"]
+        assert tab.post("/api/preview/stop", {})["running"] is False

@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from pawl.agent.session import Session
+from pawl.checks import dev_process
 from pawl.core import __version__
 from pawl.core.dialogue import TranscriptLine
 from pawl.core.errors import (
@@ -40,9 +41,8 @@ from pawl.workspace.project import Project
 
 _LISTS = ("agents", "doctor", "memory", "models", "permissions", "policy", "prompts", "skills")
 _RECORDS = ("audit", "diff", "history", "requests", "scores")
-COMMANDS = frozenset(
-    {*_LISTS, *_RECORDS, "checkpoint", "dev", "locate", "promote", "redo", "restore", "undo", "verify"}
-)
+_CHANGING = ("checkpoint", "memory", "promote", "redo", "restore", "undo")
+COMMANDS = frozenset({*_LISTS, *_RECORDS, *_CHANGING, "locate", "verify"})
 """Commands of the command line that the page may call; `mcp` only to list."""
 STATUSES: tuple[tuple[type[PawlError], int], ...] = (
     (Conflicted, 409),
@@ -53,6 +53,7 @@ STATUSES: tuple[tuple[type[PawlError], int], ...] = (
     (StoreBusy, 503),
 )
 MOST_RUNS = 500
+MOST_LOG_LINES = 200
 Work = Callable[[Project], Any]
 
 
@@ -90,6 +91,9 @@ class Api:
             self._route("/api/definition", self.definition),
             self._route("/api/search", self.search),
             self._route("/api/command", self.command, "POST"),
+            self._route("/api/preview", self.preview),
+            self._route("/api/preview/start", self.start_preview, "POST"),
+            self._route("/api/preview/stop", self.stop_preview, "POST"),
         ]
 
     def _route(self, path: str, answer: Callable[[Request], Awaitable[object]], method: str = "GET") -> Route:
@@ -269,9 +273,20 @@ class Api:
         if words[0] not in COMMANDS and words[:2] != ["mcp", "list"]:
             raise UsageError(f"the page does not call {words[0]!r}", advice=f"it calls {', '.join(sorted(COMMANDS))}")
         code, said = await self._commands.run(lambda shop: _ran(shop, words))
-        if words[0] not in _RECORDS:
+        if words[0] in _CHANGING:
             self._session.changed()
         return {"exit_code": code, "body": json.loads(said) if said.strip() else None}
+
+    async def preview(self, request: Request) -> object:
+        return await self._reader.run(_preview)
+
+    async def start_preview(self, request: Request) -> object:
+        await self._commands.run(lambda shop: dev_process.start(shop, dev_process.DevRequest()))
+        return await self.preview(request)
+
+    async def stop_preview(self, request: Request) -> object:
+        await self._commands.run(dev_process.stop)
+        return await self.preview(request)
 
 
 def application(api: Api, page: Mapping[str, PageFile]) -> Starlette:
@@ -289,6 +304,18 @@ def _ran(shop: Project, words: list[str]) -> tuple[int, str]:
     said = io.StringIO()
     code = run_words(shop, ["-C", shop.workspace, *words, "--json"], Screen(said, color=False), for_program=True)
     return code, said.getvalue()
+
+
+def _preview(shop: Project) -> Json:
+    """The project's dev server on its bench, at an origin of its own."""
+    record = dev_process.status(shop)
+    running = record is not None and record.state is dev_process.ServerState.READY
+    return {
+        "running": running,
+        "url": record.url if record is not None and running else "",
+        "framework": "" if record is None else record.name,
+        "log": [] if record is None else dev_process.logs(shop, MOST_LOG_LINES).splitlines(),
+    }
 
 
 def _waiting(shop: Project) -> Json | None:
