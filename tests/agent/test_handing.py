@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from world import lay
 
-from pawl.agent.briefing import HEAD, OUTLINE_HEAD, BundleSubject, handed_over
+from pawl.agent.briefing import HEAD, OUTLINE_HEAD, BundleSubject, environment_line, handed_over
 from pawl.agent.session import Session
 from pawl.agent.tools.toolbox import ToolSession
 from pawl.core.diagnostic import Diagnostic, Location
@@ -123,3 +123,18 @@ def test_tasks_in_another_language_follow_its_imports(shop: Project):
     assert graph.order(["web/app.ts", "web/cart.ts", "web/new.ts", "web/prices.ts"]) == (
         "web/prices.ts", "web/cart.ts", "web/app.ts", "web/new.ts",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("files", "tests"),
+    [
+        ({"package.json": b'{"devDependencies": {"vitest": "3"}, "scripts": {"test": "vitest"}}'}, "vitest run"),
+        ({"package.json": b'{"scripts": {"test": "node --test"}}', "a.test.js": b""}, "node --test"),
+        ({"test_a.py": b"def test_a():\n    pass\n"}, "-m pytest"),
+        ({"notes.md": b"nothing to test"}, None),
+    ],
+)
+def test_a_model_is_told_how_the_tests_run_also_where_no_file_says_so(shop: Project, files, tests: str | None):
+    lay(Path(shop.workspace), files)
+    line = environment_line(shop)
+    assert (f"{tests}" in line and "tests: `" in line) if tests else "tests:" not in line

@@ -124,15 +124,16 @@ def standing_context(shop: Project, desk: ToolSession, order: RunRequest, listen
 
 def environment_line(shop: Project, test_command: str = "") -> str:
     """The interpreter and the test command of the project, and that commands have no network."""
-    known = known_commands(shop.config).load(shop.workspace) if not test_command else None
-    if known is None and not test_command:
-        # It takes as long to load as all the rest: only until a command is known to run the tests.
-        from pawl.checks.test_commands import test_commands
-
-        known = next(iter(test_commands(shop)), None)
     found = found_environment(shop.config, shop.workspace)
     python = found.interpreter.removeprefix(f"{shop.workspace}/")
-    tests = test_command or (known.shown.removeprefix(f"{shop.workspace}/") if known is not None else "")
+    known = known_commands(shop.config).load(shop.workspace) if not test_command else None
+    tests = test_command or (known.shown if known is not None else "")
+    if not tests:
+        # It takes as long to load as all the rest: only until a command is known to run the tests.
+        from pawl.checks.test_commands import likely_command
+
+        tests = likely_command(shop, python)
+    tests = tests.removeprefix(f"{shop.workspace}/")
     parts = (
         f"Python is {python}" if python else "",
         f"tests: `{tests}`" if tests else "",

@@ -124,7 +124,7 @@ LONGEST = 400
 
 _OWN = (Intent.READ, Intent.EDIT, Intent.MEND, Intent.RUN, Intent.UNDO, Intent.PROFILE)
 _OPTIONS = re.compile(r"[a-z][\w.-]*(?: [^\s,]+)* --?[A-Za-z][\w-]*(?:[ =][^\s,]+)*$")
-_END = re.compile(r"[\s.!?。！？؟]+$")
+_END = re.compile(r"(?<=[^\s./])[\s.!?。！？؟]+$")
 _ASKS = ("?", "？", "؟")
 
 

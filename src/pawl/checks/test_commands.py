@@ -10,10 +10,11 @@ import functools
 import itertools
 import posixpath
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 
-from pawl.checks.catalog import first_named
+from pawl.checks.catalog import all_tests, detect, first_named
 from pawl.checks.known_commands import TestCommand, known_commands
 from pawl.checks.project_facts import Folder, text, toml
 from pawl.checks.project_facts import table as toml_table
@@ -97,6 +98,14 @@ def test_commands(shop: Project) -> tuple[TestCommand, ...]:
     found = candidates(TreeFolder(shop.tree))
     known = known_commands(shop.config).load(shop.workspace)
     return tuple(sorted(found, key=lambda one: known is None or one.words != known.words))
+
+
+def likely_command(shop: Project, python: str) -> str:
+    """The command that is likeliest to run the tests: the first of the files, else that of the framework; or empty."""
+    for one in test_commands(shop):
+        return one.shown
+    found = detect(TreeFolder(shop.tree)).framework
+    return shlex.join(all_tests(found, python=python or "python3")) if found is not None else ""
 
 
 def candidates(files: Folder) -> tuple[TestCommand, ...]:
