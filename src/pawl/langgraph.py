@@ -20,6 +20,7 @@ from pawl.agent.session import Session
 from pawl.core.errors import UnknownEntry, UsageError
 from pawl.core.run import ApprovalAnswer, ApprovalRequest, ApprovalResponse, RunCursor, RunRequest, RunRow
 from pawl.settings.config import load
+from pawl.settings.installation import with_extra
 from pawl.workspace.paths import find_workspace
 from pawl.workspace.project import Project, new_run_id
 
@@ -29,7 +30,7 @@ try:
     from langgraph.graph.state import CompiledStateGraph
     from langgraph.types import Checkpointer, Command, interrupt
 except ImportError as error:
-    raise ImportError("pawl.langgraph needs LangGraph: pip install 'pawl[langgraph]'") from error
+    raise ImportError(f"pawl.langgraph needs LangGraph; install it with: {with_extra('langgraph')}") from error
 
 BEGIN = "begin"
 

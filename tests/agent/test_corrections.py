@@ -77,7 +77,10 @@ def test_the_seven_of_the_specification_are_data_and_each_has_a_prompt():
     prompts = PromptRepository.load()
     assert set(corrections()) == DETECTED | FOUND_ELSEWHERE
     for name, one in corrections().items():
-        assert one == Correction(name=name, prompt=f"corrections/{name}", limit=one.limit, stages=one.stages)
+        assert one == Correction(
+            name=name, told=one.told, prompt=f"corrections/{name}", limit=one.limit, stages=one.stages
+        )
+        assert one.told and "_" not in one.told
         assert 1 <= one.limit <= 2 and one.stages <= set(Stage)
         assert prompts.render(one.prompt, {"last_step_outcome": "x"})
         assert "mode" not in prompts.get(one.prompt).text.lower().split()

@@ -254,7 +254,7 @@ def test_a_missing_extra_is_said_and_nothing_breaks(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     with Telemetry.open({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:4318"}) as telemetry:
         telemetry.record(RECORD)
-    assert "pawl[telemetry]" in telemetry.notice
+    assert "[telemetry]'" in telemetry.notice
 
 
 @pytest.mark.spec("B13")

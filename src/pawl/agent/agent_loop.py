@@ -115,7 +115,12 @@ def ask(seat: AgentContext, ready: Composed, messages: tuple[Message, ...], numb
     role = seat.role.name
     seat.listen(
         RequestSent(
-            number=number, stage=ready.stage, role=role, model=request.model, tools=tuple(t.name for t in request.tools)
+            number=number,
+            stage=ready.stage,
+            role=role,
+            model=request.model,
+            tools=tuple(t.name for t in request.tools),
+            attached=tuple(one.name for said in messages for one in said.files) if number == 1 else (),
         )
     )
     started = seat.clock()

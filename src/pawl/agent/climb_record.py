@@ -148,7 +148,7 @@ class ClimbRecord:
             if known.standing is Status.SKIPPED and not verifier.commands and not self._is_escalated:
                 raise NoTests(
                     f"no test decides: {known.reason}",
-                    advice="write one, name the command with --test, or leave out --no-generate",
+                    advice="write one, or name the command that runs tests with --test; for a TARGET one is made",
                 )
             self.base.keep(replace(self.base.data, climb_baseline=shortened(known)))
         return known

@@ -115,6 +115,8 @@ _NO_FIELD = (ReasoningProblem(ProblemSeverity.MALFORMED, f"the field {FIELD!r} i
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
     name: str
+    told: str
+    """The fault, for the user."""
     prompt: str
     limit: int
     stages: frozenset[Stage]
@@ -151,6 +153,7 @@ def corrections() -> Mapping[str, Correction]:
         {
             name: Correction(
                 name=name,
+                told=row["told"],
                 prompt=row["prompt"],
                 limit=row["limit"],
                 stages=frozenset(map(Stage, row.get("stages", Stage))),

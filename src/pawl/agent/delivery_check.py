@@ -17,6 +17,7 @@ from pawl.agent.record import Fulfilment
 from pawl.agent.routes import NodeOutcome
 from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.diagnostic import Verdict
+from pawl.core.errors import SchemaUnmet
 from pawl.core.events import Warned
 from pawl.core.run import Approval, DeliveryState, Intent, RoleName, RunCursor, Stage, TaskOutcome, TaskState
 
@@ -123,10 +124,12 @@ def _asked(bench: Workbench, changes: ChangeSet, parts: tuple[str, ...]) -> Fulf
     empty = Fulfilment(digest=changes.digest, several=len(parts) > 1 or has_further_wish(record.order.text))
     try:
         value: contract_models.Delivery | None = bench.talks.say(line).value  # type: ignore[assignment]
+    except SchemaUnmet:
+        return replace(empty, error="the model's answer is not in the form asked for")
     except PASSED_OVER as error:
         return replace(empty, error=error.message)
     if value is None:
-        return replace(empty, error="it gave no answer")
+        return replace(empty, error="the model gave no answer")
     return replace(
         empty,
         fulfilled=value.state == "DONE",

@@ -188,7 +188,7 @@ class RunExecutor:
             self.record.keep(replace(self.record.data, trouble=trouble_of(error)))
             self.record.note("trouble", {"error": error.code, "message": error.message})
             # A model that cannot be asked leaves no run behind where nothing is planned yet.
-            unasked = (UnknownModel, NotAuthorized) if place.at == RunNode.PLAN else ()
+            unasked = (UnknownModel, NotAuthorized) if place.at in (RunNode.PLAN, RunNode.READ) else ()
             if isinstance(error, RESUMABLE) and not isinstance(error, (SchemaUnmet, OutOfTime, *unasked)):
                 raise
             outcome = NodeOutcome.FAILED

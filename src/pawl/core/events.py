@@ -20,6 +20,8 @@ class RequestSent:
     role: str
     model: str
     tools: tuple[str, ...]
+    attached: tuple[str, ...] = ()
+    """Pictures and PDFs that go with the user's words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

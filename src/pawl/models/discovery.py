@@ -110,7 +110,7 @@ def tried(config: ModelConfig, model: str, base: Path | None = None) -> Trial:
                 if isinstance(event, Answered):
                     return Trial(works=True, detail=f"answered in {time.monotonic() - started:.1f} s")
     except PawlError as error:
-        return Trial(works=False, detail=error.message, advice=error.advice)
+        return Trial(works=False, detail=error.message.removeprefix("--model: "), advice=error.advice)
     return Trial(works=False, detail="it gave no answer")
 
 

@@ -26,6 +26,7 @@ from typing import Any
 from pawl.core.errors import ModelError, ModelTimedOut, Overloaded, UnknownModel, Unreachable
 from pawl.core.lazy_dataclass import dataclass
 from pawl.sandbox.cancel import CancelToken, raise_if_stopped
+from pawl.settings.installation import with_extra
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +192,7 @@ class Life:
             case {"no_library": str(message)}:
                 self._failure = UnknownModel(
                     f"local models need the library xllamacpp: {message}",
-                    advice="install it: pip install 'pawl[local]'",
+                    advice=f"install it with: {with_extra('local')}",
                 )
             case {"no_model": str(message)}:
                 self._failure = UnknownModel(

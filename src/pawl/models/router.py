@@ -66,8 +66,7 @@ class Routes:
         if not model:
             raise UnknownModel(
                 "no model is configured",
-                advice='name one with --model provider/name, or with `default = "provider/name"` under [models] '
-                "in the settings",
+                advice="find and save one with: pawl setup; or name one with --model provider/name",
             )
         return model
 

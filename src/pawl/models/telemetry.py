@@ -25,6 +25,7 @@ from pawl.core.redact import redacted, redacted_message, register
 from pawl.core.run import RequestRecord
 from pawl.models.ledger import Charge
 from pawl.models.router import Models, RoutedModel
+from pawl.settings.installation import with_extra
 from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ _PROVIDERS = {"gemini": "gcp.gemini", "mistral": "mistral_ai", "xai": "x_ai"}
 _EXPORT_SECONDS = 3.0
 """The end of a run waits for the last spans, not for a collector that is gone."""
 _MISSING = (
-    "OTEL_EXPORTER_OTLP_ENDPOINT is set, but there is nothing to export with: install the extra 'telemetry' "
-    "(pip install 'pawl[telemetry]'), or unset the variable"
+    "OTEL_EXPORTER_OTLP_ENDPOINT is set, but the packages that export are missing: install them with "
+    "{}, or unset the variable"
 )
 
 
@@ -73,7 +74,7 @@ class Telemetry:
         try:
             provider = _exporting(endpoint, environment)
         except ImportError:
-            return cls(notice=_MISSING)
+            return cls(notice=_MISSING.format(with_extra("telemetry")))
         return cls(provider.get_tracer("pawl", __version__), contents, provider=provider)
 
     def close(self) -> None:

@@ -31,6 +31,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for one in builtin().values():
         for name in (*one.key_env, *one.url_env):
             monkeypatch.delenv(name, raising=False)
+        if one.local:
+            # What another test or user runs at the usual ports is not met: nobody listens at this one.
+            monkeypatch.setenv(one.url_env[0], "http://127.0.0.1:9/v1")
     for name in ("PAWL_CONFIG", "PAWL_MODEL", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
     home = tmp_path / "home"

@@ -56,13 +56,13 @@ class Emulator:
         deadline = time.monotonic() + PATIENCE
         while self.text.count(text) < times:
             assert time.monotonic() < deadline, f"{text!r} never came:\n{self.text}"
-            assert self._more(deadline), f"{text!r} did not come:\n{self.text}"
+            assert self.more(deadline), f"{text!r} did not come:\n{self.text}"
 
     def expect_status(self, text: str) -> None:
         """Waits until the last line says it."""
         deadline = time.monotonic() + PATIENCE
         while not self.bottom or text not in self.bottom[-1]:
-            assert time.monotonic() < deadline and self._more(deadline), f"{text!r} did not come:\n{self.text}"
+            assert time.monotonic() < deadline and self.more(deadline), f"{text!r} did not come:\n{self.text}"
 
     def type(self, text: str) -> None:
         os.write(self._master, text.encode())
@@ -76,11 +76,12 @@ class Emulator:
 
     def finish(self) -> int:
         deadline = time.monotonic() + PATIENCE
-        while self._more(deadline):
+        while self.more(deadline):
             assert time.monotonic() < deadline, self.text
         return self.process.wait(PATIENCE)
 
-    def _more(self, deadline: float) -> bool:
+    def more(self, deadline: float) -> bool:
+        """Whether something more was drawn before the deadline."""
         ready, _, _ = select.select([self._master], [], [], max(0.0, deadline - time.monotonic()))
         if not ready:
             return False

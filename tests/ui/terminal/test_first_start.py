@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,9 +12,11 @@ from models.provider_socket import Connection, provider
 from ui.cli.test_cli_setup import EVENTS, home, models, whole
 from ui.terminal.conftest import Place
 
+from pawl.models.providers import builtin
+
 __all__ = ["home"]
 
-SERVERS = {"llamacpp": 8080, "vllm": 8000, "lmstudio": 1234}
+SERVERS = {"llamacpp": 8080, "vllm": 8000, "lmstudio": 1234, "ollama": 11434}
 """The ports at which these listen."""
 KEY = "OPENAI_API_KEY=sk-first-start-0123456789\n"
 
@@ -29,22 +29,16 @@ def answer(connection: Connection) -> None:
         connection.send(whole(EVENTS, content_type="text/event-stream"))
 
 
-@contextmanager
-def server(port: int = 0) -> Iterator[int]:
-    try:
-        with provider(*[[answer]] * 30, port=port) as playing:
-            yield playing.port
-    except OSError:
-        pytest.skip(f"port {port} is taken on this machine")
+@pytest.mark.parametrize(("name", "port"), SERVERS.items())
+def test_servers_are_looked_for_where_they_listen(name: str, port: int):
+    assert builtin()[name].address({}) == f"http://127.0.0.1:{port}/v1"
 
 
-@pytest.mark.parametrize("way", ["key", "env file", "env file of the folder", "ollama", *SERVERS])
+@pytest.mark.parametrize("way", ["key", "env file", "env file of the folder", *SERVERS])
 def test_a_model_is_found_tried_saved_and_answers(way: str, place: Place, home: Path, monkeypatch: pytest.MonkeyPatch):
-    with server(SERVERS.get(way, 0)) as port:
-        if way == "ollama":
-            monkeypatch.setenv("OLLAMA_HOST", f"127.0.0.1:{port}")
-        elif way not in SERVERS:
-            monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{port}/v1")
+    with provider(*[[answer]] * 30) as playing:
+        (variable, *_) = builtin()[way if way in SERVERS else "openai"].url_env
+        monkeypatch.setenv(variable, f"http://127.0.0.1:{playing.port}/v1")
         if way == "key":
             monkeypatch.setenv("OPENAI_API_KEY", KEY.strip().partition("=")[2])
         elif way == "env file":
@@ -52,7 +46,7 @@ def test_a_model_is_found_tried_saved_and_answers(way: str, place: Place, home: 
             (home / ".config/pawl/.env").write_text(KEY)
         elif way == "env file of the folder":
             (place.workspace / ".env").write_text(KEY)
-        name = f"{way if way in SERVERS or way == 'ollama' else 'openai'}/small"
+        name = f"{way if way in SERVERS else 'openai'}/small"
         with place.open("--mode", "chat", columns=100) as seen:
             seen.expect("no model is configured")
             if way.endswith("folder"):

@@ -49,7 +49,7 @@ def test_menus_search_pastes_and_modes_take_a_key_each(place: Place):
         seen.expect_status("· chat ·")
         seen.type("/co")
         seen.expect("> /compact")
-        seen.type("\x1b[B\x1b[B")
+        seen.type("\x1b[B")
         seen.expect("> /context")
         seen.type("\r\r")
         seen.expect("empty: a new conversation")

@@ -1,21 +1,101 @@
 """The screens of a session in windows of three widths, held against files: `screens/NAME-WIDTH.txt`.
 
-A file that is not there is written, and the test fails so that somebody reads it.
+A screen is waited for: what is drawn meanwhile does not count, and what never comes is shown as a difference. A file
+that is not there is written, and the test fails so that somebody reads it.
 """
 
 from __future__ import annotations
 
 import re
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import nursery
 import pytest
+from models.provider_socket import provider
+from ui.cli.test_cli_attachments import PNG
+from ui.cli.test_cli_setup import home
 from ui.terminal.conftest import Place
 from ui.terminal.emulator import Emulator
+from ui.terminal.test_first_start import answer
 from ui.terminal.test_plan_and_history import git
+from ui.terminal.test_pull_request import host
 from ui.terminal.test_session import WAITS
 
+__all__ = ["home", "host"]
+
 FOLDER = Path(__file__).parent / "screens"
-TALK = '''
+SAME = (
+    # A call that takes long is shown with its seconds, and cut to make room for them.
+    (re.compile(r"^(· strict_patch app.py)\n +(changed .*), \d+\.\d s$", re.MULTILINE), r"\1 → \2"),
+    (re.compile(r"(1 line|…), \d+\.\d s$", re.MULTILINE), r"\1"),
+    (re.compile(r"^(✗ run_command for n in 1).*… → (exit 3)(?:, \d+\.\d s)?$", re.MULTILINE), r"\1… → \2"),
+    (re.compile(r"^[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] (\S+ \S+).*$", re.MULTILINE), r"⠋ \1…"),
+    (re.compile(r"\d+\.\d s\b"), "0.1 s"),
+    (re.compile(r"\br[0-9a-f]{8}\b"), "r5161e0c6"),
+    (re.compile(r"\bc[0-9a-f]{8}\b"), "c5161e0c6"),
+    (re.compile(r"\d[\d,]* tokens"), "900 tokens"),
+    (re.compile(r"\b[0-9a-f]{12}\b"), "5161e0c65161"),
+    (re.compile(r"^(\d+  )\d\d:\d\d ", re.MULTILINE), r"\g<1>09:30 "),
+)
+WIDTHS = pytest.mark.parametrize("columns", [50, 80, 120])
+SETTLED, WRITTEN_AFTER = 3.0, 20.0
+"""A new file is written when nothing is drawn for so many seconds, or after so many where it never stands still."""
+
+
+@dataclass
+class Screens:
+    """The screens of one session; those that are new are written."""
+
+    seen: Emulator
+    columns: int
+    new: list[str] = field(default_factory=list)
+
+    def typed(self, text: str, *steps: tuple[str, str], name: str = "") -> None:
+        """Types a line and answers each question, until the input is empty again."""
+        self.seen.type(f"{text}\r")
+        for question, said in steps:
+            self.seen.expect(question)
+            self.seen.type(said)
+        if name:
+            self.shows(name, f"\n› {text[:1]}", until="\n›\n")
+        else:
+            self.seen.expect_status("/help")
+
+    def shows(self, name: str, start: str, until: str = "") -> None:
+        """Waits until the text from the last `start` on, and before the last `until`, is that of the file."""
+        file = FOLDER / f"{name}-{self.columns}.txt"
+        wanted = file.read_text() if file.exists() else None
+        deadline = time.monotonic() + (nursery.PATIENCE if wanted else WRITTEN_AFTER)
+        while (shown := self._shown(start, until)) != wanted and time.monotonic() < deadline:
+            if not self.seen.more(deadline if wanted else time.monotonic() + SETTLED):
+                break
+        assert all(len(line) <= self.columns for line in shown.split("\n"))
+        if wanted is None:
+            file.write_text(shown)
+            self.new.append(name)
+        else:
+            assert shown == wanted
+
+    def _shown(self, start: str, until: str) -> str:
+        text = f"\n{self.seen.text}"
+        if until:
+            text = text.rpartition(until)[0]
+        text = text[text.rfind(start) + 1 :].rstrip()
+        for pattern, instead in SAME:
+            text = pattern.sub(instead, text)
+        return f"{text}\n"
+
+    def leaves(self, name: str = "", start: str = "") -> None:
+        self.seen.type("\x04")
+        assert self.seen.finish() == 0
+        if name:
+            self.shows(name, start)
+        assert not self.new, f"screens that were not there are written: read {', '.join(self.new)}"
+
+
+RUN = '''
 [[turn]]
 match = { user = "fix the bug", answered = [] }
 answer = { text = "I look at `app.py`.", calls = [
@@ -29,62 +109,25 @@ answer = { calls = [{ name = "strict_patch", arguments = { path = "app.py", old 
 times = 0
 answer = "One is added **now**."
 '''
-SAME = (
-    # A call that takes long is shown with its seconds, and cut to make room for them.
-    (re.compile(r"^(· strict_patch app.py)\n +(changed .*), \d+\.\d s$", re.MULTILINE), r"\1 → \2"),
-    (re.compile(r"(1 line|…), \d+\.\d s$", re.MULTILINE), r"\1"),
-    (re.compile(r"^(✗ run_command for n in 1).*… → (exit 3)(?:, \d+\.\d s)?$", re.MULTILINE), r"\1… → \2"),
-    (re.compile(r"\d+\.\d s\b"), "0.1 s"),
-    (re.compile(r"\br[0-9a-f]{8}\b"), "r5161e0c6"),
-    (re.compile(r"\bc[0-9a-f]{8}\b"), "c5161e0c6"),
-    (re.compile(r"\d[\d,]* tokens"), "900 tokens"),
-    (re.compile(r"\b[0-9a-f]{12}\b"), "5161e0c65161"),
-    (re.compile(r"^(\d+  )\d\d:\d\d ", re.MULTILINE), r"\g<1>09:30 "),
-)
-
-
-def check(seen: Emulator, name: str, columns: int) -> bool:
-    """The text from the last input on, against the file; False where there was none."""
-    text = seen.text.rpartition("\n›\n")[0]
-    shown = text[max(text.rfind(f"\n› {sign}") for sign in "f/!") + 1 :].rstrip()
-    assert all(len(line) <= columns for line in shown.split("\n"))
-    for pattern, instead in SAME:
-        shown = pattern.sub(instead, shown)
-    file = FOLDER / f"{name}-{columns}.txt"
-    if not file.exists():
-        FOLDER.mkdir(exist_ok=True)
-        file.write_text(f"{shown}\n")
-        return False
-    assert f"{shown}\n" == file.read_text()
-    return True
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("columns", [50, 80, 120])
+@WIDTHS
 def test_screens_are_as_they_were(place: Place, columns: int):
-    known = []
-    with place.open("--model", place.model(TALK), columns=columns, rows=60) as seen:
+    with place.open("--model", place.model(RUN), columns=columns, rows=60) as seen:
+        screens = Screens(seen, columns)
         seen.expect_status("agent")
         seen.type("fix the bug in the app\r")
         seen.expect("promote this?")
         seen.type("y\r")
-        seen.expect("requests ·" if columns > 50 else "requests")
-        seen.expect_status("scripted")
-        known.append(check(seen, "run", columns))
+        screens.shows("run", "\n› f", until="\n›\n")
         seen.type("!echo more >> notes.txt\r")
         seen.expect("promote this? [y yes, n no]")
         seen.type("n\r")
-        seen.expect("kept as entry 2")
-        seen.expect_status("scripted")
-        seen.expect("promote it with: /promote 2" if columns > 50 else "/promote 2")
-        known.append(check(seen, "command", columns))
+        screens.shows("command", "\n› !", until="\n›\n")
         seen.type("/help\r")
-        seen.expect("Ctrl-D")
-        seen.expect_status("scripted")
-        known.append(check(seen, "help", columns))
-        seen.type("\x04")
-        assert seen.finish() == 0
-    assert all(known), "screens that were not there are written: read them"
+        screens.shows("help", "\n› /", until="\n›\n")
+        screens.leaves("farewell", "\npromoted in")
 
 
 DAY = f"""
@@ -106,39 +149,97 @@ answer = "Done."
 """
 
 
-@pytest.mark.whole
-@pytest.mark.parametrize("columns", [50, 80, 120])
-def test_screens_of_questions_plans_stops_and_the_way_back_are_as_they_were(
-    place: Place, columns: int, monkeypatch: pytest.MonkeyPatch
-):
-    known = []
+@pytest.fixture
+def quiet(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A status line without what depends on the width of a name."""
     config = place.workspace.parent / "config.toml"
     config.write_text('[session]\nstatus_line = ["keys", "model"]\n')
     monkeypatch.setenv("PAWL_CONFIG", str(config))
+
+
+@pytest.mark.whole
+@WIDTHS
+def test_screens_of_questions_plans_stops_and_the_way_back_are_as_they_were(
+    place: Place, host: Path, quiet: None, columns: int
+):
     (place.workspace / "flag").write_text("wait\n")
-    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
-        git(place, *words)
-
-    def typed(text: str, *steps: tuple[str, str], name: str = "") -> None:
-        """What is typed, each question with its answer, and the screen when it is over."""
-        seen.type(f"{text}\r")
-        for question, said in steps:
-            seen.expect(question)
-            seen.type(said)
-        seen.expect_status("/help")
-        if name:
-            known.append(check(seen, name, columns))
-
+    git(place, "add", ".")
+    git(place, "commit", "-qm", "flag")
+    (host / "known").mkdir()
+    (host / "known/app.py").write_text((place.workspace / "app.py").read_text())
     with place.open("--model", place.model(DAY), "--approve", "each", columns=columns, rows=60) as seen:
+        screens = Screens(seen, columns)
         seen.expect_status("scripted")
-        typed(
+        screens.typed(
             "fix the bug in the app", ("carry it out?", "y\r"), ("promote this?", "y\r"), ("as entry", ""), name="each"
         )
-        typed("/approval never")
-        typed("/plan add one.txt", ("carry out this plan?", "y\r"), ("as entry 2", ""), name="plan")
-        typed("/commit", ("commit this?", "y\r"), ("committed as", ""), name="commit")
-        typed("/rewind", ("which request?", "2\r"), ("rewound to", ""), name="rewind")
-        typed("fix it slowly", ("part one", "\x1b"), ("/resume r", ""), name="stop")
-        seen.type("\x04")
-        assert seen.finish() == 0
-    assert all(known), "screens that were not there are written: read them"
+        screens.typed("/pr add one", ("open a pull request", "y\r"), ("opened: ", ""), name="pr")
+        screens.typed("/approval never")
+        screens.typed("/plan add one.txt", ("carry out this plan?", "y\r"), ("as entry 2", ""), name="plan")
+        screens.typed("/commit", ("commit this?", "y\r"), ("committed as", ""), name="commit")
+        screens.typed("/rewind", ("which request?", "2\r"), ("rewound to", ""), name="rewind")
+        seen.type("fix it slowly\r")
+        screens.shows("stream", "\n› f")
+        seen.type("\x1b")
+        seen.expect("/resume r")
+        screens.shows("stop", "\n› f", until="\n›\n")
+        screens.leaves()
+
+
+TYPED = """
+[[turn]]
+times = 0
+answer = "It adds two."
+"""
+
+
+@WIDTHS
+def test_screens_of_menus_pastes_searches_and_attached_files_are_as_they_were(place: Place, quiet: None, columns: int):
+    (place.workspace / "shot.png").write_bytes(PNG)
+    with place.open("--model", place.model(TYPED), "--mode", "chat", columns=columns, rows=60) as seen:
+        screens = Screens(seen, columns)
+        seen.expect_status("scripted")
+        seen.type("/co")
+        screens.shows("menu", "\n› ")
+        seen.type("\x1b[B")
+        screens.shows("menu-moved", "\n› ")
+        seen.type("\x1b\x03@app")
+        screens.shows("menu-files", "\n› ")
+        seen.type("\x1b\x03")
+        seen.paste("\n".join(f"line {number}" for number in range(12)))
+        screens.shows("paste", "\n› ")
+        seen.type("\x03")
+        screens.typed("what is on @shot.png beside @app.py:2?", ("run r", ""), name="attached")
+        seen.type("\x12what is")
+        screens.shows("search", "\n› ")
+        seen.type("\r\x03")
+        screens.leaves("farewell-chat", "\ncontinue")
+
+
+@WIDTHS
+def test_screens_of_the_first_start_and_of_the_choice_of_a_model_are_as_they_were(
+    place: Place, home: Path, monkeypatch: pytest.MonkeyPatch, columns: int
+):
+    (place.workspace / "shot.png").write_bytes(PNG)
+    with place.open("--mode", "chat", columns=columns, rows=60) as seen:
+        screens = Screens(seen, columns)
+        screens.shows("start-without", "\n! no model")
+        seen.type("\r")
+        screens.shows("start-none-chosen", "\n! no model")
+        screens.leaves()
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-first-start-0123456789")
+    with provider(*[[answer]] * 30) as playing:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{playing.port}/v1")
+        with place.open("--mode", "chat", columns=columns, rows=60) as seen:
+            screens = Screens(seen, columns)
+            seen.expect("which?")
+            seen.type("1\r")
+            screens.shows("start", "\n! no model", until="\n›\n")
+            seen.type("/model\r")
+            screens.shows("model", "\n› /")
+            seen.type("1\r")
+            screens.shows("model-chosen", "\n› /", until="\n›\n")
+            with (home / ".config/pawl/config.toml").open("a") as file:
+                file.write('[models."openai/*"]\nimages = true\n')
+            screens.typed("what is on @shot.png beside @app.py:2?", ("run r", ""), name="picture")
+            screens.leaves()

@@ -183,6 +183,12 @@ class Call:
         with self.interruptions.asking():
             return self.aside.ask_line(question)
 
+    def secret(self, question: str) -> str | None:
+        import getpass
+
+        with self.interruptions.asking():
+            return getpass.getpass(question)
+
     def edited(self, text: str, suffix: str) -> str:
         from pawl.ui.screen.approval import edited
 

@@ -88,7 +88,7 @@ def _measured(shop: Project, call: Call, model: str) -> int:
 def _tell(call: Call, found: tuple[Listed, ...]) -> None:
     if not found:
         call.out.say("no model is configured")
-        call.out.hint('name one with --model, PAWL_MODEL, or default = "provider/name" under [models] in the settings')
+        call.out.hint("find and save one with: pawl setup; or name one with --model or PAWL_MODEL")
         return
     rows = [
         (one.model, ", ".join(one.used_for), _state(one), _price(one), f"{one.context:,}", _tools(one)) for one in found

@@ -40,6 +40,7 @@ COMMANDS = {
 
 _TOP = """\
 usage: pawl [COMMAND] [options]
+       pawl "REQUEST"
 
 Pawl changes code on a bench, promotes what you approve, and undoes anything.
 
@@ -53,8 +54,9 @@ options:
   -C DIR         the workspace (default: the current repository)
   --json         write one JSON object to stdout, for programs
 
-try:  pawl run -- make test
-      pawl history
+try:  pawl setup
+      pawl "explain this project"
+      pawl run -- make test
       pawl undo
 
 exit codes:

@@ -15,6 +15,19 @@ from pawl.core.lazy_dataclass import dataclass
 from pawl.ui.cli.overview import COMMANDS
 
 ALIASES = {"show": "diff"}
+ELSEWHERE = {
+    "resume": "pawl -r",
+    "continue": "pawl -c",
+    "login": "pawl setup",
+    "auth": "pawl setup",
+    "config": "pawl setup",
+    "chat": "pawl --mode chat",
+    "exec": "pawl -p",
+    "init": "/init in a session",
+    "commit": "/commit in a session",
+    "review": "/review in a session",
+}
+"""Commands of other agents, and how Pawl does the same."""
 FILES = {
     "session": "pawl.ui.terminal.session_command",
     "acp": "pawl.ui.editor.acp_command",
@@ -180,6 +193,8 @@ def _close(name: str) -> list[str]:
 
 
 def _similar(name: str) -> str:
+    if name in ELSEWHERE:
+        return f"use {ELSEWHERE[name]}"
     close = _close(name)
     return f"did you mean 'pawl {close[0]}'?" if close else "'pawl --help' lists them"
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import getpass
 from argparse import ArgumentParser
 from typing import TYPE_CHECKING
 
 from pawl.ui.cli.call import Call
 from pawl.ui.cli.encoder import picked
 from pawl.ui.cli.parser import Command
-from pawl.ui.screen.screen import Face
+from pawl.ui.screen.screen import Face, short_path
 
 if TYPE_CHECKING:
     from pawl.models.discovery import ModelOffer
@@ -20,7 +19,8 @@ MOST_SHOWN = 6
 """Models of one provider that are listed; any other is chosen by its name."""
 WITHOUT = (
     "without a model these work: pawl fix, verify, run, locate, undo; in a session: run the tests, lint, fix them",
-    "for a model of your own machine install Ollama, for a hosted one set its key, such as ANTHROPIC_API_KEY",
+    "for a model on this machine install Ollama, or put a GGUF file into ~/models; for a hosted one set its key, such "
+    "as ANTHROPIC_API_KEY, or enter it here with k",
 )
 
 
@@ -84,7 +84,7 @@ def _tell(face: Face, found: tuple[ModelOffer, ...]) -> list[str]:
 
     numbered: list[str] = []
     if not found:
-        face.out.say("no model was found: no key is set, and no server answers on this machine")
+        face.out.say("no model was found: no key is set, no server answers on this machine, and there is no GGUF file")
         for line in WITHOUT:
             face.out.hint(f"  {line}")
     for one in found:
@@ -130,10 +130,7 @@ def _with_new_key(shop: Project, face: Face) -> str:
     if name not in providers:
         face.out.say(f"there is no provider {name!r}" if name else "nothing was saved")
         return ""
-    if not isinstance(face, Call):
-        face.out.say("a key is not typed into a session, which keeps what you type: run 'pawl setup' in a shell")
-        return ""
-    value = getpass.getpass(f"{providers[name].key_env[0]} (it is not shown): ").strip()
+    value = (face.secret(f"{providers[name].key_env[0]} (it is not shown): ") or "").strip()
     return _saved_key(shop, face, providers[name].key_env[0], value) if value else ""
 
 
@@ -167,5 +164,5 @@ def accept(shop: Project, face: Face, model: str, *, test: bool = True, save: bo
         face.out.say(f"✓ {model} {trial.detail}", "green")
     if save:
         path = save_default_model(shop.config, model)
-        face.out.say(f"it is the default from now on ({str(path)!r})")
+        face.out.say(f"it is the default from now on ({short_path(path, shop.config.home)})")
     return True

@@ -8,6 +8,7 @@ from argparse import ArgumentParser
 from typing import TYPE_CHECKING
 
 from pawl.core.errors import UsageError
+from pawl.settings.installation import with_extra
 from pawl.ui.cli.parser import Command
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def acp(config: Config) -> int:
         if error.name is None or error.name.partition(".")[0] != "acp":
             raise
         raise UsageError(
-            "'pawl acp' needs the package agent-client-protocol", advice="install it: pip install 'pawl[acp]'"
+            "'pawl acp' needs the package agent-client-protocol", advice=f"install it with: {with_extra('acp')}"
         ) from error
     if not all(map(_is_pipe, (0, 1))):
         raise UsageError(

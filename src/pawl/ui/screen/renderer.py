@@ -279,7 +279,7 @@ class EventRenderer:
             case ThoughtDelta():
                 return "thinking"
             case RequestSent(model=model):
-                return f"waiting for an answer of {model.rpartition('/')[2]}"
+                return f"waiting for an answer from {model.rpartition('/')[2]}"
             case ToolStarted(call=call):
                 return call_title(call)
             case NodeEntered(place=place):
@@ -460,7 +460,7 @@ def _at_work(sent: RequestSent) -> tuple[str, ...]:
     """Who begins to work on a ladder; nothing for whoever speaks for himself."""
     own = "" if sent.role in set(RoleName) else f"the sub-agent {sent.role} works"
     said = _AT_WORK.get(sent.role, own) if sent.number == 1 and sent.stage is not Stage.PLAN else ""
-    return (f"· {said}",) if said else ()
+    return (*((f"· {said}",) if said else ()), *(f"· attached {name}" for name in sent.attached))
 
 
 def _node(name: str, attempt: int) -> str:
@@ -484,7 +484,9 @@ def _reason(text: str) -> str:
 def said_lines(event: Event) -> tuple[str, ...]:
     match event:
         case Corrected(name=name):
-            return (f"! sent back: {name.replace('_', ' ')}",)
+            from pawl.agent.corrections import corrections
+
+            return (f"! sent back: {corrections()[name].told}",)
         case Warned(text=text):
             return (f"! {brief(text, 200)}",)
         case HookSaid(event=hook, text=text):

@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import ClassVar, Protocol, TextIO
 
 from pawl.core.change import BlobReader, Change, ChangeSet, Node, NodeKind
@@ -203,6 +204,10 @@ class Face(Protocol):
         """Asks for a line and waits for it; None when the input has ended, or for later."""
         ...
 
+    def secret(self, question: str) -> str | None:
+        """Asks for a line that is not shown or kept."""
+        ...
+
     def edited(self, text: str, suffix: str) -> str:
         """The text after the user has changed it in an editor."""
         ...
@@ -326,6 +331,11 @@ def padded(text: str, width: int) -> str:
 
 def counted(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
+def short_path(path: Path, home: Path) -> str:
+    """With `~` for the user's home."""
+    return one_line(f"~/{path.relative_to(home)}" if path != home and path.is_relative_to(home) else str(path))
 
 
 def short_model(model: str) -> str:

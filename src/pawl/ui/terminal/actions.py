@@ -18,7 +18,7 @@ from pawl.ui.screen.markdown import Blocks, drawn, inert
 from pawl.ui.screen.renderer import shown_call
 from pawl.ui.screen.screen import Screen, brief, money, one_line, when
 from pawl.ui.terminal.status import ASKS, KEYS
-from pawl.ui.terminal.terminal_session import TerminalSession, words_of
+from pawl.ui.terminal.terminal_session import NO_MODEL_ADVICE, TerminalSession, words_of
 
 GROUPS = {
     "session": "session",
@@ -158,11 +158,14 @@ class Actions:
 
         sitting = self._sitting
         shop = sitting.session.shop
-        if not words:
+        if not words and sys.stdin.isatty():
+            self._say(f"now: {sitting.shared.model or 'no model'}")
+            sitting.face.activity("looking for models")
+            found = found_here(shop)
+            sitting.face.activity("")
+            words = choose(shop, sitting.face, found)
+        elif not words:
             sitting.run_line("models", "--offline")
-            if sys.stdin.isatty():
-                sitting.face.activity("looking for models")
-                words = choose(shop, sitting.face, found_here(shop))
         if not words:
             self._say(f"the next request goes to {sitting.shared.model or 'no model'}")
             return
@@ -179,11 +182,15 @@ class Actions:
         sitting = self._sitting
         shop = sitting.session.shop
         sitting.face.activity("looking for models")
-        chosen = choose(shop, sitting.face, found_here(shop))
+        found = found_here(shop)
         sitting.face.activity("")
+        chosen = choose(shop, sitting.face, found)
         if chosen and accept(shop, sitting.face, chosen):
             sitting.see_settings()
-        self._say(f"the next request goes to {sitting.shared.model or 'no model'}")
+        if sitting.shared.model:
+            self._say(f"the next request goes to {sitting.shared.model}")
+        elif found:
+            self._out.hint(f"  {NO_MODEL_ADVICE}")
 
     def new(self, words: str) -> None:
         self._wishes.conversation = ""

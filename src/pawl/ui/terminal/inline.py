@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 import os
 import signal
 import sys
@@ -215,15 +216,20 @@ class Inline:
         self._call(self._ask, question, answer)
         return answer.result()
 
+    def secret(self, question: str) -> str | None:
+        return self._beside(lambda: getpass.getpass(question)) if self._loop is not None else None
+
     def edited(self, text: str, suffix: str) -> str:
-        """The editor has the terminal meanwhile."""
-        if self._loop is None:
-            return text
+        return self._beside(lambda: edited(text, suffix, self._environment)) if self._loop is not None else text
 
-        async def edit() -> str:
-            return await run_in_terminal(lambda: edited(text, suffix, self._environment))
+    def _beside(self, work: Callable[[], str]) -> str:
+        """Something else has the terminal meanwhile."""
 
-        return asyncio.run_coroutine_threadsafe(edit(), self._loop).result()
+        async def aside() -> str:
+            return await run_in_terminal(work)
+
+        assert self._loop is not None
+        return asyncio.run_coroutine_threadsafe(aside(), self._loop).result()
 
     def activity(self, text: str) -> None:
         """Shows what is being done; empty for nothing."""
@@ -340,7 +346,9 @@ class Inline:
                     _shown(self._activity_line),
                     _shown(self._question_lines),
                     Window(
-                        BufferControl(self.buffer, search_buffer_control=self._search, focus_on_click=False),
+                        BufferControl(
+                            self.buffer, search_buffer_control=self._search, focus_on_click=False, preview_search=True
+                        ),
                         height=Dimension(min=1, max=MOST_INPUT),
                         wrap_lines=True,
                         dont_extend_height=True,
@@ -448,6 +456,11 @@ class Handlers:
         named = typed.startswith("/") and self.sitting.shared.commands.knows(typed[1:].lower())
         return named or any(typed[one.start_position :] == one.text.strip() for one in state.completions)
 
+    def only_marked(self) -> bool:
+        """Something is offered, and nothing of it chosen yet."""
+        state = self.input.buffer.complete_state
+        return state is not None and bool(state.completions) and state.complete_index is None
+
     def paste(self, event: KeyPressEvent) -> None:
         event.current_buffer.insert_text(self.input.paste(event.data))
 
@@ -460,6 +473,11 @@ class Handlers:
             self.enter(event)
         else:
             self.new_line(event)
+
+    def down(self, event: KeyPressEvent) -> None:
+        """From the first offer, which is marked without being chosen, to the second."""
+        buffer = event.current_buffer
+        buffer.go_to_completion(min(1, len(buffer.complete_state.completions) - 1) if buffer.complete_state else 0)
 
     def tab(self, event: KeyPressEvent) -> None:
         buffer = event.current_buffer
@@ -523,6 +541,7 @@ def bindings(handlers: Handlers) -> KeyBindings:
     made.add("escape", "enter", filter=typing & ~vi_insert_mode)(handlers.new_line)
     made.add("c-j", filter=typing)(handlers.line_feed)
     made.add("tab", filter=typing)(handlers.tab)
+    made.add("down", filter=typing & Condition(handlers.only_marked))(handlers.down)
     made.add("s-tab", filter=typing)(handlers.back)
     made.add("escape", filter=typing & ~vi_insert_mode)(handlers.escape)
     made.add("c-c", filter=typing)(handlers.interrupt)

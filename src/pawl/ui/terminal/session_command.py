@@ -14,11 +14,11 @@ from pawl.ui.cli.call import Call
 from pawl.ui.cli.main import tell_recovery, tell_unread
 from pawl.ui.cli.parser import Command, continue_option, mixed, mode_options, model_option
 from pawl.ui.screen.approval import edited
-from pawl.ui.screen.screen import FoldingScreen, Screen, brief, one_line
+from pawl.ui.screen.screen import FoldingScreen, Screen, brief, one_line, short_path
 from pawl.ui.terminal.actions import Actions
 from pawl.ui.terminal.commands import commands_of
 from pawl.ui.terminal.status import can_draw
-from pawl.ui.terminal.terminal_session import SessionFace, TerminalSession
+from pawl.ui.terminal.terminal_session import NO_MODEL, SessionFace, TerminalSession
 
 
 def words(parser: ArgumentParser) -> None:
@@ -78,9 +78,7 @@ def greeting(sitting: TerminalSession) -> str:
     """The first line: a terminal that is empty to its top would otherwise lose lines of what is drawn there."""
     from pawl.core import __version__
 
-    home, place = str(sitting.config.home), str(sitting.workspace)
-    short = f"~{place.removeprefix(home)}" if place == home or place.startswith(f"{home}/") else place
-    return f"pawl {__version__} in {one_line(short)} · /help"
+    return f"pawl {__version__} in {short_path(sitting.workspace, sitting.config.home)} · /help"
 
 
 def begin(sitting: TerminalSession) -> None:
@@ -99,10 +97,11 @@ def begin(sitting: TerminalSession) -> None:
         sitting.look_around()
     except PawlError as error:
         sitting.tell_error(error)
-    if not sitting.shared.model:
+    if not sitting.shared.model and getattr(sitting.face, "live", False) and not config.file.exists():
+        sitting.face.out.say(f"! {NO_MODEL}", "bold yellow")
+        sitting.job(lambda: Actions(sitting).setup(""))
+    elif not sitting.shared.model:
         sitting.tell_no_model()
-        if getattr(sitting.face, "live", False) and not config.file.exists():
-            sitting.job(lambda: Actions(sitting).setup(""))
     _waiting(sitting)
     _take_up(sitting)
     look_for_files(sitting)
@@ -195,6 +194,11 @@ class Plain(SessionFace):
 
     def line(self, question: str) -> str | None:
         return self._read(question)
+
+    def secret(self, question: str) -> str | None:
+        import getpass
+
+        return getpass.getpass(question) if self._asks else None
 
     def edited(self, text: str, suffix: str) -> str:
         return edited(text, suffix, self._sitting.config.environment)
