@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pawl.core.errors import UsageError
+from pawl.settings.installation import with_extra
 from pawl.ui.cli.parser import Command
 
 if TYPE_CHECKING:
@@ -35,7 +36,9 @@ def web(config: Config, workspace: Path, call: Call) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("starlette", "uvicorn"):
             raise
-        raise UsageError("'pawl web' needs starlette and uvicorn", advice="install pawl with its extra: web") from error
+        raise UsageError(
+            "'pawl web' needs starlette and uvicorn", advice=f"install them with: {with_extra('web')}"
+        ) from error
 
     def ready(address: str) -> None:
         call.answer({"url": address}, f"{workspace.name} is open at {address}\nCtrl-C ends it")
