@@ -1,13 +1,16 @@
 """Dev servers are data: which one a project has, and the words that start it on a port."""
 
 import re
+import socket
+from types import SimpleNamespace
 
 import pytest
 
+from pawl.checks import bench_server
 from pawl.checks.bench_server import failure
 from pawl.checks.dev_servers import built_in, found_in, load
 from pawl.checks.signs import shows_dev_server
-from pawl.core.errors import ConfigError
+from pawl.core.errors import ConfigError, ServerUnavailable
 
 pytestmark = pytest.mark.spec("A13")
 
@@ -111,3 +114,18 @@ def test_projects_without_a_server_have_none(subject):
 def test_a_server_that_cannot_be_used_is_refused(entry, word):
     with pytest.raises(ConfigError, match=word):
         load({"server": [entry]}, "[verify]")
+
+
+@pytest.mark.hostile
+def test_a_page_that_never_ends_is_cut_off(monkeypatch):
+    """The rest of a server is played by both ends of a pair of sockets."""
+    monkeypatch.setattr(bench_server, "PAGE_SECONDS", 0.05)
+    near, far = socket.socketpair()
+    running = SimpleNamespace(name="toy", log="", told={"ready": 80}, forwarder=SimpleNamespace(connect=lambda _: near))
+    with far:
+        far.sendall(b"HTTP/1.0 200 OK\r\nContent-Length: 1000\r\n\r\nx")
+        assert bench_server._page(running, "/") == (200, "x")
+    near, far = socket.socketpair()
+    with far, pytest.raises(ServerUnavailable):
+        far.sendall(b"HTTP/1.0 ")
+        bench_server._page(running, "/")

@@ -124,6 +124,33 @@ def test_netlink_beyond_routing_is_closed(any_site, network):
     assert bare == ["allowed", "allowed"]
 
 
+CALLS = """
+import ctypes, os, platform, socket, struct
+call, number = ctypes.CDLL(None).syscall, {"x86_64": 41, "aarch64": 198}[platform.machine()]
+families = [f for f in range(64) if f not in (1, 2, 10, 16)]
+tries = [(16 + up, kind, p + over) for up in (0, 1 << 32, 255 << 40) for kind in (2, 3, 0x80003, 0x803)
+         for p in range(1, 32) for over in (0, 1 << 32, -(1 << 32))]
+tries += [(f, kind, 0) for f in families for kind in (1, 2, 3, 5)]
+tries += [(f, 3 + up, 255) for f in (2, 10) for up in (0, 1 << 33)]
+print([one for one in tries if call(number, *map(ctypes.c_long, one)) >= 0])
+def told(kind, body):
+    with socket.socket(16, 3, 0) as one:
+        one.send(struct.pack("=IHHII", 16 + len(body), kind, 5, 1, 0) + body)
+        answer = one.recv(4096)
+        return struct.unpack_from("=H", answer, 4)[0] == 2 and os.strerror(-struct.unpack_from("=i", answer, 16)[0])
+link, route = struct.pack("=BxHiII", 0, 0, 1, 0, 0), struct.pack("=BBBBBBBBI", 2, 0, 0, 0, 254, 3, 0, 1, 0)
+print({told(kind, body) for kind, body in ((16, link), (19, link), (20, struct.pack("=BBBBI", 2, 8, 0, 0, 1)),
+       (24, route), (32, route), (88, bytes(4)), (36, struct.pack("=BxxxiIII", 0, 1, 0, 1, 0)))})
+"""
+
+
+@pytest.mark.attack("A24")
+@pytest.mark.parametrize("network", ["off", "on"])
+def test_no_number_that_the_kernel_cuts_short_opens_more_and_routing_only_reads(site, network):
+    answer = site.run("/usr/bin/python3", "-c", CALLS, network=network)
+    assert answer["stdout"]["text"] == "[]\n{'Operation not permitted'}\n"
+
+
 def test_a_server_on_the_sandboxs_own_loopback_works(site):
     answers = site.probe(("loopback_server",), ("socket_pair",), ("open_socket", NETLINK, RAW, 0))
     assert answers == ["hello", "hello", "allowed"]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import http.client
+import socket
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import field
 from typing import Any
 
@@ -29,6 +30,7 @@ from pawl.workspace.bench import Bench
 _LINES = 200
 _TOLD_LINES = 15
 _GRACE_SECONDS = 30.0
+PAGE_SECONDS = 30.0
 _MOST_BODY = 64 << 10
 _BROKEN = 500
 
@@ -200,8 +202,11 @@ def _build_failed(said: str) -> BuildFailed:
 def _page(running: _Running, path: str) -> tuple[int, str]:
     port = int(running.told["ready"])
     connection = http.client.HTTPConnection(LOOPBACK, port)
+    late = None
     try:
         connection.sock = running.forwarder.connect(port)
+        late = threading.Timer(PAGE_SECONDS, _cut_off, (connection.sock,))
+        late.start()
         connection.request("GET", path, headers={"Accept": "text/html,*/*", "Connection": "close"})
         answer = connection.getresponse()
         return answer.status, answer.read(_MOST_BODY).decode("utf-8", "replace")
@@ -212,4 +217,12 @@ def _page(running: _Running, path: str) -> tuple[int, str]:
             f"{running.name} gives no answer to {path!r}: {error}\n{running.log}".rstrip(), advice="start it again"
         ) from error
     finally:
+        if late is not None:
+            late.cancel()
         connection.close()
+
+
+def _cut_off(one: socket.socket) -> None:
+    """Ends a page that comes byte by byte, which no limit on one reading sees."""
+    with suppress(OSError):
+        one.shutdown(socket.SHUT_RDWR)

@@ -34,6 +34,7 @@ _END_SECONDS = 3.0
 _BETWEEN_SECONDS = 0.1
 _LOOK_SECONDS = 0.3
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_PORT_DIGITS = 5
 _LAST_LINES = 15
 _LARGEST_ANSWER = 1 << 20
 _BROKEN = 500
@@ -178,7 +179,7 @@ class _Server:
         for line in self._output(process, deadline):
             for pattern in self._ready:
                 match = pattern.search(line)
-                if match:
+                if match and len(match["port"]) <= _PORT_DIGITS:
                     return int(match["port"])
         return None
 

@@ -180,13 +180,14 @@ class Writer:
         return [(step, f"{folder}/{number}") for number, step in enumerate(wanted)]
 
     def _staging_folder(self) -> str:
-        *names, last = self.staging
-        for name in names:
+        for name in self.staging:
             with suppress(FileExistsError):
                 os.mkdir(name, 0o700, dir_fd=self.tree.fd)
                 return name
-        os.mkdir(last, 0o700, dir_fd=self.tree.fd)
-        return last
+        # They were seen after a crash and planted. Nobody knows this one, and nobody sweeps it after another crash.
+        self.staging = (*self.staging, f"{STAGING_PREFIX}{secrets.token_hex(16)}")
+        os.mkdir(self.staging[-1], 0o700, dir_fd=self.tree.fd)
+        return self.staging[-1]
 
     def _stage_one(self, folder: int, name: str, step: WriteStep, harden: Callable[[int], None]) -> None:
         assert step.goal is not None and step.goal.blob is not None

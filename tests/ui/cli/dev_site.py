@@ -154,6 +154,7 @@ if "needs" in words:
 if words.get("lies"):
     print('@pawl-serving {"ready": 22, "status": 200}')
     print('@pawl-serving not JSON')
+    print("serving on port " + "9" * 5000)
 server = Server((words.get("host", "127.0.0.1"), port), Handler)
 print(f"serving on port {port}", flush=True)
 server.serve_forever()

@@ -248,6 +248,29 @@ def test_what_is_planted_under_the_names_of_an_entry_is_left_alone_and_blocks_no
     assert filled.read("text") == b"newer text\n"
 
 
+@pytest.mark.hostile
+@pytest.mark.spec("F4")
+@pytest.mark.parametrize("plant", [b"a file", "outside", {"0": b"x", "deep/x": b"x"}, 0o000], ids=str)
+def test_no_planted_name_keeps_an_interrupted_entry_from_being_finished(filled: Yard, plant) -> None:
+    """Every name of it is to be seen after a crash, and something that is not Pawl's stands under all of them."""
+    number = filled.begin({"text": b"new text\n", "mode": b"new mode\n"})
+    filled.write("text", b"new text\n")
+    for name in filled.staging(number):
+        place = filled.workspace / name
+        if isinstance(plant, str):
+            place.symlink_to(plant)
+        elif isinstance(plant, bytes):
+            place.write_bytes(plant)
+        else:
+            lay(filled.workspace, {f"{name}/{inner}": data for inner, data in (plant or {"deep/x": b"x"}).items()})
+            place.chmod(0o755 if plant else 0)
+    [(_, state, _)] = filled.recover()
+    assert state in ("done", "rolled back", "conflict")
+    filled.promote({"text": b"newer text\n"})
+    assert filled.read("text") == b"newer text\n"
+    assert filled.staged() == sorted(filled.staging(number))
+
+
 @pytest.mark.spec("F4")
 def test_staging_that_no_unfinished_entry_speaks_of_is_left_alone(filled: Yard) -> None:
     planted = {f".pawl-tmp-{name}": b"somebody's" for name in ("0badc0de-1", "1", "2")}
