@@ -8,48 +8,22 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
-from pawl.core.errors import StoreTooNew
 from pawl.core.redact import redacted
 from pawl.core.tiers import Attempt, Escalation
-from pawl.store.database import Clock, Database, StorePart, iso, readable
+from pawl.store.database import iso, readable
+from pawl.store.side_file import SideFile
+
 
 FILE_NAME = "audit.db"
-VERSION = 1
 
 
-class Audit(StorePart):
-    """The open audit file. For the thread that opened it."""
-
-    @classmethod
-    def open(cls, directory: Path, *, clock: Clock = time.time, busy_seconds: float = 1.0) -> Audit:
-        path = directory / FILE_NAME
-        if not path.exists():
-            # Only its user may read it, from the first moment on.
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
-        database = Database(path, busy_seconds=busy_seconds)
-        try:
-            database.configure()
-            _migrate(database)
-        except BaseException:
-            database.close()
-            raise
-        return cls(database, clock)
-
-    def close(self) -> None:
-        self._database.close()
-
-    def __enter__(self) -> Audit:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+class Audit(SideFile):
+    name = "audit"
 
     def begun(self, workspace: str, run: str, objective: str, ladder: Escalation, failing: int) -> None:
         """A run begins to climb; one that is resumed is known."""
@@ -125,22 +99,6 @@ class Audit(StorePart):
             (run,),
         )
         return [_attempt(one) for one in found]
-
-
-def _migrate(database: Database) -> None:
-    version = database.version
-    if version > VERSION:
-        raise StoreTooNew(
-            f"the audit {str(database.path)!r} has schema version {version}; this Pawl knows up to {VERSION}",
-            advice="upgrade Pawl",
-        )
-    if version == 0:
-        database.write_ahead()
-        with database.transaction():
-            # Another process may have been faster.
-            if database.version == 0:
-                database.run_script("audit")
-                database.run(f"PRAGMA user_version = {VERSION}")
 
 
 def _attempt(found: Mapping[str, Any]) -> Mapping[str, object]:

@@ -12,55 +12,24 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from pawl.store.database import Clock, Database, StorePart, iso, readable
+from pawl.store.database import Clock, iso, readable
+from pawl.store.side_file import SideFile
 
-FILE_NAME = "stream.db"
 KEPT_DAYS = 14
 MOST_READ = 500
 """Events that one reading brings."""
-_TABLES = """
-CREATE TABLE IF NOT EXISTS streamed (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, time TEXT NOT NULL, workspace BLOB NOT NULL, run TEXT NOT NULL,
-    type TEXT NOT NULL, body TEXT NOT NULL
-);
-CREATE INDEX IF NOT EXISTS streamed_of_run ON streamed (run, id);
-CREATE INDEX IF NOT EXISTS streamed_at ON streamed (time);
-"""
 
 
-class RunStream(StorePart):
-    """The open file. For the thread that opened it."""
+class RunStream(SideFile):
+    name = "stream"
 
     @classmethod
-    def open(cls, directory: Path, *, clock: Clock = time.time, busy_seconds: float = 1.0) -> RunStream:
-        path = directory / FILE_NAME
-        if not path.exists():
-            # Only its user may read it, from the first moment on.
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
-        database = Database(path, busy_seconds=busy_seconds)
-        try:
-            database.configure()
-            database.rows("PRAGMA synchronous = NORMAL")
-            if database.version == 0:
-                database.write_ahead()
-                for statement in _TABLES.split(";"):
-                    database.run(statement)
-                database.run("PRAGMA user_version = 1")
-        except BaseException:
-            database.close()
-            raise
-        return cls(database, clock)
-
-    def close(self) -> None:
-        self._database.close()
-
-    def __enter__(self) -> RunStream:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def open(cls, directory: Path, *, clock: Clock = time.time, busy_seconds: float = 1.0) -> Self:
+        stream = super().open(directory, clock=clock, busy_seconds=busy_seconds)
+        stream._database.rows("PRAGMA synchronous = NORMAL")
+        return stream
 
     def append(self, workspace: str, run: str, events: Sequence[tuple[str, Mapping[str, object]]]) -> None:
         """Add events, each by its type and its fields, in their order."""
