@@ -18,7 +18,6 @@ from pawl.core.tiers import Attempt, Escalation
 from pawl.store.database import iso, readable
 from pawl.store.side_file import SideFile
 
-
 FILE_NAME = "audit.db"
 
 
