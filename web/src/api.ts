@@ -44,7 +44,7 @@ async function send<T>(method: string, path: string, body?: unknown): Promise<T>
   try {
     response = await fetch(`/api${path}`, {
       method,
-      headers: headers(body !== undefined),
+      headers: headers(method !== "GET"),
       body: body === undefined ? null : JSON.stringify(body),
       cache: "no-store",
     });

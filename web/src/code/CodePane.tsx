@@ -113,7 +113,7 @@ function Files({ selected }: { selected: string }) {
         label: (
           <span className={names} title={said}>
             {entry.name}
-            {entry.secret && " 🔒"}
+            {entry.secret && <span className="dim"> (secret)</span>}
             {entry.kind === "link" && " ↗"}
           </span>
         ),

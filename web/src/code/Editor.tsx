@@ -91,7 +91,7 @@ export function Editor({ path, line }: { path: string; line: number }) {
               : `saved (entry ${saved.entry})`,
           );
         } catch (problem) {
-          if (!(problem instanceof Refused && problem.code === "conflict")) throw problem;
+          if (!(problem instanceof Refused && problem.status === 409)) throw problem;
           const disk = await read(target);
           const now = tabOf(target);
           if (now) putTab({ ...now, file: afterConflict(now.file, disk) });

@@ -9,12 +9,14 @@ export interface Store extends EventState {
   session: SessionState | null;
   connection: "connecting" | "connected" | "lost" | "refused";
   refusal: Refused | null;
+  /** Runs that were worked on here since the conversation was chosen; one that was stopped is in no record yet. */
+  followed: readonly string[];
 }
 
 /** Events from before this page was opened that are read again; older ones come from the conversation's record. */
 const BACKLOG = 4000;
 
-let store: Store = { ...EMPTY, session: null, connection: "connecting", refusal: null };
+let store: Store = { ...EMPTY, session: null, connection: "connecting", refusal: null, followed: [] };
 const listeners = new Set<() => void>();
 let pending: StreamEvent[] = [];
 let scheduled = false;
@@ -69,7 +71,15 @@ export async function refresh(): Promise<void> {
 }
 
 export function setSession(session: SessionState): void {
-  set({ session });
+  const { run } = session;
+  const followed = run && !store.followed.includes(run) ? [...store.followed, run] : store.followed;
+  set({ session, followed });
+}
+
+/** The user goes on with another conversation. */
+export function setConversation(session: SessionState): void {
+  set({ followed: [] });
+  setSession(session);
 }
 
 /** A command that changes files or the history; whoever shows them reads them again. */
@@ -93,7 +103,8 @@ export async function connect(signal: AbortSignal): Promise<void> {
       const last = store.session ? store.last : Math.max(0, session.last_event - BACKLOG);
       // A server that began anew counts from its own store; what we had is then of another one.
       const anew = last > session.last_event;
-      set({ ...(anew ? EMPTY : { last }), session, connection: "connected", refusal: null });
+      set({ ...(anew ? EMPTY : { last }), connection: "connected", refusal: null });
+      setSession(session);
       attempt = 0;
       await readEvents(store.last, signal, take);
     } catch (error) {

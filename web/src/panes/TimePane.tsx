@@ -14,7 +14,7 @@ import {
   toast,
   useLoaded,
 } from "../components";
-import { change, useStore } from "../events/store";
+import { change, setConversation, useStore } from "../events/store";
 import { clock, DELIVERY, day, plural, seconds } from "../format";
 import type { ChangeRow, Checkpoint, Entry, Report, RunRow } from "../types";
 import { Delivery, EntryDiff } from "../work/Delivery";
@@ -177,7 +177,11 @@ function RunLook({ id, close }: { id: string; close: React.ReactNode }) {
       actions={
         <>
           {report.value?.conversation && (
-            <Button onClick={() => attempt(() => post("/conversation", { id: report.value!.conversation }))}>
+            <Button
+              onClick={() =>
+                attempt(async () => setConversation(await post("/conversation", { id: report.value!.conversation })))
+              }
+            >
               Its conversation
             </Button>
           )}

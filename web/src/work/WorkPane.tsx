@@ -2,7 +2,7 @@ import { memo, useEffect, useLayoutEffect, useMemo, useRef, useState } from "rea
 import { get, post, Refused } from "../api";
 import { attempt, Badge, Button, Dialog, Empty, Markdown, Spinner, Trouble, toast, useLoaded } from "../components";
 import { type Block, type RunView, turnsToBlocks } from "../events/reduce";
-import { change, refresh, setSession, useStore } from "../events/store";
+import { change, refresh, setConversation, useStore } from "../events/store";
 import { clock, day, plural, STANDING, seconds } from "../format";
 import { go } from "../place";
 import type { ConversationRow, SessionState, Turn } from "../types";
@@ -26,16 +26,20 @@ interface Shown {
 export function WorkPane() {
   const session = useStore((store) => store.session);
   const runs = useStore((store) => store.runs);
+  const followed = useStore((store) => store.followed);
   const conversation = session?.conversation ?? "";
   const record = useLoaded(
     () => (conversation ? get<Turn[]>(`/conversations/${encodeURIComponent(conversation)}`) : Promise.resolve([])),
     conversation,
   );
-  const shown = useMemo(() => shownRuns(record.value ?? [], runs, session), [record.value, runs, session]);
+  const shown = useMemo(
+    () => shownRuns(record.value ?? [], runs, session, followed),
+    [record.value, runs, session, followed],
+  );
   const waiting = session?.waiting;
   return (
     <div className="work">
-      <WorkBar conversation={conversation} />
+      <WorkBar fresh={conversation === "" && followed.length === 0} />
       <Conversation runs={shown} loading={record.loading && !shown.length} />
       {session?.trouble && !session.working && <Trouble error={troubleOf(session.trouble)} />}
       {waiting && <Approval key={waiting.question.digest} run={waiting.run} question={waiting.question} />}
@@ -48,7 +52,12 @@ const troubleOf = ({ error, message, advice }: NonNullable<SessionState["trouble
   new Refused(0, error, message, advice);
 
 /** The runs of the conversation: those whose events are here, before them what the record keeps of older ones. */
-function shownRuns(turns: Turn[], runs: ReadonlyMap<string, RunView>, session: SessionState | null): Shown[] {
+function shownRuns(
+  turns: Turn[],
+  runs: ReadonlyMap<string, RunView>,
+  session: SessionState | null,
+  followed: readonly string[],
+): Shown[] {
   if (!session) return [];
   const shown: Shown[] = [];
   for (const [id, blocks] of turnsToBlocks(turns))
@@ -56,14 +65,14 @@ function shownRuns(turns: Turn[], runs: ReadonlyMap<string, RunView>, session: S
       shown.push({ id, began: turns.find((turn) => turn.run === id)!.time, blocks, live: false, node: "" });
   for (const run of runs.values()) {
     const mine = session.conversation !== "" && run.conversation === session.conversation;
-    if (!(mine && (run.whole || run.state !== "ended")) && run.id !== session.run) continue;
+    if (!(mine && (run.whole || run.state !== "ended")) && !followed.includes(run.id)) continue;
     const live = run.state !== "ended" && run.report === null && run.id === session.run;
     shown.push({ id: run.id, began: run.began, blocks: run.blocks, live, node: run.node });
   }
   return shown;
 }
 
-function WorkBar({ conversation }: { conversation: string }) {
+function WorkBar({ fresh }: { fresh: boolean }) {
   const [open, setOpen] = useState(false);
   const run = (word: string) =>
     attempt(async () => {
@@ -72,12 +81,12 @@ function WorkBar({ conversation }: { conversation: string }) {
     });
   const choose = (id: string) =>
     attempt(async () => {
-      setSession(await post<SessionState>("/conversation", { id }));
+      setConversation(await post<SessionState>("/conversation", { id }));
       setOpen(false);
     });
   return (
     <div className="bar work-bar">
-      <Button onClick={() => choose("")} disabled={!conversation} title="a new conversation">
+      <Button onClick={() => choose("")} disabled={fresh} title="a new conversation">
         New
       </Button>
       <Button onClick={() => setOpen(true)} title="go on with an earlier conversation">
