@@ -18,6 +18,7 @@ from pawl.core.run import DeliveryState, Report, RunState
 from pawl.core.tiers import AttemptEnd, Escalation, Tier, TierMode
 from pawl.store.audit import Audit
 
+HALF = "export function half(n) {\n  return n / 2;\n}\n"
 RIGHT = "year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)"
 WRONG = "year % 4 == 0 and year % 100 != 0"
 OLD = "year % 4 == 0"
@@ -382,6 +383,19 @@ def test_a_target_without_tests_gets_one_from_its_examples_which_then_decides(st
     assert "assert repr(last(1)) == '31'" in story.read("tests/test_months.py")
     assert (report.before.failed, report.after.passed) == (1, 1), "scoped to the test that was made"
     assert "return year % 4 == 0\n" in story.read("dates.py"), "what fails elsewhere is not asked for"
+
+
+@pytest.mark.whole
+@pytest.mark.spec("E7")
+def test_a_test_that_is_made_for_a_script_is_run_by_the_projects_own_runner_and_decides(story: Story):
+    package = '{"type": "module", "scripts": {"test": "node --test"}}'
+    story.user_writes({"package.json": package, "half.js": HALF, "pyproject.toml": ""})
+    imports = 'import test from "node:test";\nimport assert from "node:assert";\nimport { half } from "./half.js";\n'
+    made = f'```js\n{imports}test("down", () => {{ assert.equal(half(3), 1); }});\n```'
+    story.model_says(say(made), patch("half.js", "n / 2", "Math.floor(n / 2)"), say("Done."))
+    report = loop(story, Escalation(tiers=(SIMPLE,)), target="half.js", objective="half rounds down")
+    assert report.delivery is DeliveryState.DONE, report
+    assert "node:test" in story.read("half.test.js")
 
 
 @pytest.mark.whole

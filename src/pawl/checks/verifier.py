@@ -245,6 +245,8 @@ class Verifier:
         scripts = [one.command[2].partition("; ")[2] for one in suites if one.command[:2] == SHELL]
         scripts += [script_of(self.test_command), *(script_of(one, self.words) for one in asked)]
         rest = changes.without(tests)
+        # Tests of the ground, such as a generated one, reach for their runner as all do.
+        laid = {path for path in of_tests(rest, blobs, ran) if is_test(path)}
         mended = set(failing(before.findings)) - set(failing(one for suite in suites for one in suite.old))
         looks = self.mends and not failing(before.findings)
         fixed, silenced = self._mended(report.verdicts, changes) if looks else ((), ())
@@ -269,9 +271,11 @@ class Verifier:
             inert=is_inert(changes, blobs),
             edited=edited_tests(own.without(tests), blobs, ran),
             reaching=(
-                *reaching_for_tests(rest, blobs, self.words),
+                *reaching_for_tests(rest.without(laid), blobs, self.words),
                 *report.answers,
-                *deciding_files(changes, (self.test_command, before.command, *asked), scripts, self.words),
+                *deciding_files(
+                    changes.without(laid), (self.test_command, before.command, *asked), scripts, self.words
+                ),
             ),
             paths=tuple(sorted(changes.paths)),
             reached=self.choice is None or self.choice.reaches,
