@@ -166,7 +166,7 @@ def test_output_that_nobody_knows_is_read_for_tracebacks(folder, captured):
         ("mocha", ["total adds"], ("npx", "--no-install", "mocha", "--grep", "^(?:total adds)$")),
         ("rspec", ["Prices adds"], ("rspec", "--example", "Prices adds")),
         ("cargo", ["a::b"], ("cargo", "test", "--no-fail-fast", "--", "--exact", "a::b")),
-        ("go", ["TestA/one", "TestA/two", "TestB"], ("go", "test", "-v", "-run", "^(?:TestA|TestB)$", "./...")),
+        ("go", ["TestA/one", "a/b::TestA/two", "TestB"], ("go", "test", "-json", "-run", "^(?:TestA|TestB)$", "./...")),
     ],
 )
 def test_chosen_tests_become_one_command(tool, tests, expected):
@@ -177,7 +177,10 @@ def test_chosen_tests_become_one_command(tool, tests, expected):
 def test_the_tests_of_one_file_become_a_command():
     assert commands.of_files(catalog.named("pytest"), ["tests/test_a.py"], python="py")[-1] == "tests/test_a.py"
     assert commands.of_files(catalog.named("cargo"), ["tests/outside.rs"])[-1] == "--test=outside"
-    assert commands.of_files(catalog.named("go"), ["prices/a_test.go", "prices/b_test.go"])[-2:] == ("-v", "./prices")
+    assert commands.of_files(catalog.named("go"), ["prices/a_test.go", "prices/b_test.go"])[-2:] == (
+        "-json",
+        "./prices",
+    )
 
 
 @pytest.mark.spec("B10")

@@ -1,5 +1,7 @@
 """What the parsers read out of reports that the real tools printed."""
 
+import json
+
 import pytest
 
 from pawl.checks import report_readers as registry
@@ -152,6 +154,45 @@ def test_a_line_about_a_file_of_one_test_is_not_its_test(folder):
     )
     report = read_report(printed, detect(folder({}), "vitest run"))
     assert (report.counts.passed, report.ran) == (2, ())
+
+
+def go_events(package: str, *events: tuple[str, str, str]) -> str:
+    made = [{"Action": action, "Package": package, "Test": test, "Output": said} for action, test, said in events]
+    kept = [{key: value for key, value in one.items() if value} for one in made]
+    return "".join(json.dumps(one) + "\n" for one in kept)
+
+
+def test_tests_of_one_name_in_two_packages_of_go_are_two():
+    origin = Origin(workspace="/project", files=frozenset({"go.mod", "a/a_test.go", "b/b_test.go"}))
+    passes = [
+        ("run", "TestX", ""),
+        ("output", "TestX", "=== RUN   TestX\n--- PASS: TestX (0.00s)\n"),
+        ("pass", "TestX", ""),
+    ]
+    fails = [
+        ("run", "TestX", ""),
+        ("output", "TestX", "=== RUN   TestX\n--- FAIL: TestX (0.00s)\n"),
+        ("fail", "TestX", ""),
+    ]
+    printed = go_events("shop/a", *passes, ("output", "", "ok  \tshop/a\t0.1s\n"), ("pass", "", ""))
+    printed += go_events("shop/b", *fails, ("output", "", "FAIL\tshop/b\t0.1s\n"), ("fail", "", ""))
+    report = registry.parse("go", printed, origin)
+    assert {one.id: str(one.outcome) for one in report.ran} == {"a::TestX": "passed", "b::TestX": "failed"}
+    assert [one.test for one in report.findings] == ["b::TestX"]
+
+
+def test_a_line_that_looks_like_the_end_of_a_test_of_go_takes_no_failure_away():
+    fails = [
+        ("run", "TestX", ""),
+        ("output", "TestX", "=== RUN   TestX\n--- FAIL: TestX (0.00s)\n"),
+        ("fail", "TestX", ""),
+        ("output", "", "--- PASS: TestX (0.00s)\n--- PASS: TestY (0.00s)\n"),
+        ("pass", "TestX", ""),
+        ("pass", "TestY", ""),
+    ]
+    printed = go_events("shop", *fails, ("output", "", "ok  \tshop\t0.1s\n"), ("pass", "", ""))
+    report = registry.parse("go", printed, Origin(workspace="/project", files=frozenset({"go.mod", "x_test.go"})))
+    assert (report.counts.passed, report.counts.failed) == (0, 1)
 
 
 def test_ids_that_do_not_agree_with_the_counts_are_not_believed(read):

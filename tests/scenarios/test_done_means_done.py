@@ -5,7 +5,8 @@ a command; then which verdict and exit code come of it, and which files may diff
 
 - `project`: a name of `[projects]` in its file, or in `projects.toml` for all; `files`: more of them, `""` for none
 - `request`; `turns`: `read`, `patch` with `old` and `new`, `write` with `text`, `call` with `arguments`, or `say`
-- `command`: a name of COMMANDS (`do` is `do --approve never`), or words with REQUEST; `words`: more; `then`: the next
+- `command`: a name of COMMANDS (`do` is `do --approve never`), or words with REQUEST; `words`: more; `then`: the next,
+  or a file that the user writes before it, with `write` and `text`
 - `lines`: typed into a session, with the command `session`
 - `env`; `settings`; `needs`: programs without which it is skipped
 - `exit`; `verdict`; `promoted`: the paths that differ afterwards, none by default; `tree`: paths with what they hold
@@ -100,6 +101,9 @@ def played(row: Row, folder: Path) -> Said:
     pawl = Pawl(folder / "project")
     said = pawl(*words, *model, *row.get("words", ()), stdin="".join(f"{line}\n" for line in lines).encode())
     for more in row.get("then", ()):
+        if isinstance(more, dict):
+            (folder / "project" / more["write"]).write_text(more["text"])
+            continue
         after = pawl(*more)
         said = Said(after.code, said.out + after.out, said.err + after.err)
     return said

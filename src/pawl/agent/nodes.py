@@ -404,7 +404,7 @@ def apply(bench: Workbench, place: RunCursor) -> NodeOutcome:
     # A run that was interrupted right after it promoted finds its own work in the workspace.
     entry = bench.works.promoted(chosen)
     if entry is None:
-        refusal = _stale(bench, shown) or (_unverified(bench, chosen, whose) if whose else "")
+        refusal = _stale(bench, shown) or (_unverified(bench, chosen, whose) if whose else _moved(bench, chosen))
         if refusal:
             return _not_taken(bench, refusal)
         try:
@@ -523,6 +523,22 @@ def _not_taken(bench: Workbench, why: str) -> NodeOutcome:
 def _stale(bench: Workbench, shown: ChangeSet) -> str:
     moved = bench.works.stale(shown)
     return f"{bench.shop.changed_by(moved)} since it was shown" if moved else ""
+
+
+def _moved(bench: Workbench, chosen: ChangeSet) -> str:
+    """Why the answer does not stand, where files beside the change were changed since it was verified."""
+    if not bench.works.has_moved():
+        return ""
+    checked, was = bench.works.verify(chosen), bench.record.data.verdict
+    judgement = decide(checked, wanted(bench))
+    data = _checked(bench.record, checked, judgement)
+    if judgement.accepted or judgement.verdict is was:
+        bench.record.keep(data)
+        return ""
+    # What fails goes back to the checks; what nothing proves any more is asked about anew.
+    bench.record.keep(replace(data, verified="" if judgement.verdict is Verdict.FAILED else data.verified))
+    reasons = "; ".join((*judgement.refused, *judgement.unproved))
+    return f"other files were changed since it was shown, and now it is {judgement.verdict}: {reasons}"
 
 
 def _unverified(bench: Workbench, chosen: ChangeSet, whose: str) -> str:

@@ -195,6 +195,8 @@ class RunData:
     """Of the version before; now each verified change set has its own."""
     verified: str = ""
     """The digest of the change set that was verified last."""
+    ground: str = ""
+    """A digest of the workspace's files as they stood then."""
     refused: tuple[str, ...] = ()
     unproved: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

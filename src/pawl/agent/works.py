@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
@@ -14,6 +15,7 @@ from pawl.agent.request_scope import programs_of
 from pawl.agent.skill_library import listed, own_folders
 from pawl.agent.tools.toolbox import LateBench, ToolSession
 from pawl.checks.signs import shows_dev_server
+from pawl.code.librarian import source_files
 from pawl.core.change import EMPTY, Change, ChangeSet, Checkpoint, EntryKind, EntryState, NewEntry, Node
 from pawl.core.diagnostic import CheckResult, Verdict, counts_json
 from pawl.core.errors import Conflicted, PawlError, UsageError
@@ -193,7 +195,20 @@ class BenchWorks:
 
     def verify(self, changes: ChangeSet) -> Verification:
         """On a fresh bench that holds nothing but these changes."""
-        return self.verifier.evidence(changes, self.before())
+        ground = self._ground()
+        if self.record.data.ground not in ("", ground):
+            # Somebody changed files since: what was measured without the change is of another workspace.
+            self._measured(self.verifier.tests())
+        checked = self.verifier.evidence(changes, self.before())
+        self.record.keep(replace(self.record.data, ground=ground))
+        return checked
+
+    def has_moved(self) -> bool:
+        """Whether a file of the workspace was changed since the work was verified."""
+        return self.record.data.ground not in ("", self._ground())
+
+    def _ground(self) -> str:
+        return hashlib.sha256(repr(source_files(self.shop).stamps()).encode()).hexdigest()
 
     def adopt(self, changes: ChangeSet) -> None:
         """Put a change set onto the bench."""

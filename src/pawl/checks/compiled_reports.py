@@ -6,7 +6,7 @@ import itertools
 import os.path
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
 from pawl.checks.output import ANYWHERE, CUT, Origin, cleaned, shortened
@@ -50,31 +50,52 @@ class _Tests:
     started: set[str] = field(default_factory=set)
     said: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
+    def take(self, events: Sequence[Mapping[str, object]]) -> None:
+        """Hold what was printed against the events: a test ended that began, and of several ends the worst counts.
+
+        One that took its process down has an event of its end and no line.
+        """
+        self.started = {str(one["Test"]) for one in events if one["Action"] == "run"}
+        told: dict[str, str] = {}
+        for event in events:
+            test, word = str(event["Test"]), str(event["Action"]).upper()
+            if test in self.started and word in _OUTCOMES and told.get(test) != "FAIL":
+                told[test] = word
+        self.results = {
+            test: told[test] if word != "FAIL" else word for test, word in self.results.items() if test in told
+        }
+
     def leaves(self) -> list[str]:
         """Tests that are not only the frame around their subtests."""
         return [test for test in self.results if not any(other.startswith(f"{test}/") for other in self.results)]
 
 
 def read_go(output: str, origin: Origin = ANYWHERE) -> TestReport:
-    """Plain, verbose or JSON, whose events carry the lines of the verbose output, by package."""
+    """Plain, verbose or JSON, whose events carry the lines of the verbose output, by package.
+
+    Of events those that say how a test ended count, not the lines: a test may print what looks like one.
+    """
     text = cleaned(output)
-    lines, from_events = _from_events(text.lines)
+    lines, events = _from_events(text.lines)
     packages = _packages(lines)
     names = [package.name for package in packages if package.name]
-    verbose = from_events or any(_STARTED.match(line) for line in lines)
+    verbose = bool(events) or any(_STARTED.match(line) for line in lines)
     ran: list[TestRun] = []
     left: list[str] = []
     amounts: defaultdict[str, int] = defaultdict(int)
     findings: list[Diagnostic] = list(_build_errors(lines, origin))
     amounts["errors"] = len(findings)
     for package in packages:
+        folder = _folder(package.name, names, origin)
         tests = _tests(package.lines)
+        if events:
+            tests.take(events.get(package.name, ()))
         for test in tests.leaves():
             amounts[tests.results[test]] += 1
-            ran.append(TestRun(id=test, outcome=_OUTCOMES[tests.results[test]], seconds=tests.seconds[test]))
+            outcome = _OUTCOMES[tests.results[test]]
+            ran.append(TestRun(id=_id(folder, test, origin), outcome=outcome, seconds=tests.seconds[test]))
         # A process that ends in the middle of a test and says that all is well.
         left += sorted(tests.started - tests.results.keys()) if package.word == "ok" else []
-        folder = _folder(package.name, names, origin)
         shown = list(_failures(package, tests, folder, origin))
         # A test that took its whole process down has no result of its own.
         amounts["FAIL"] += not any(word == "FAIL" for word in tests.results.values()) and bool(shown)
@@ -90,17 +111,27 @@ def read_go(output: str, origin: Origin = ANYWHERE) -> TestReport:
     return found.naming(ran if listed else ())
 
 
-def _from_events(lines: Sequence[str]) -> tuple[list[str], bool]:
-    """The lines inside the events, grouped by package; other lines stay, at the end. And whether there are events."""
+def _from_events(lines: Sequence[str]) -> tuple[list[str], dict[str, list[dict[str, object]]]]:
+    """The lines inside the events, grouped by package, other lines at the end; and the events of tests by package."""
     by_package: defaultdict[str, list[str]] = defaultdict(list)
+    of_tests: dict[str, list[dict[str, object]]] = {}
     other: list[str] = []
     for line in lines:
         event = _event(line)
         if event is None:
             other.append(line)
-        else:
-            by_package[str(event.get("Package") or event.get("ImportPath", ""))].append(str(event.get("Output", "")))
-    return [line for parts in by_package.values() for line in "".join(parts).splitlines()] + other, bool(by_package)
+            continue
+        package = str(event.get("Package") or event.get("ImportPath", ""))
+        by_package[package].append(str(event.get("Output", "")))
+        told = of_tests.setdefault(package, [])
+        if event.get("Test"):
+            told.append(event)
+    return [line for parts in by_package.values() for line in "".join(parts).splitlines()] + other, of_tests
+
+
+def _id(folder: str, test: str, origin: Origin) -> str:
+    """Two packages may have tests of one name; where the files are not known, what is cut off decides the folder."""
+    return f"{folder}::{test}" if origin.files and folder and test else test
 
 
 def _event(line: str) -> dict[str, object] | None:
@@ -167,13 +198,13 @@ def _finding(test: str, lines: Sequence[str], folder: str, origin: Origin) -> Di
         if panic:
             stack = (_STACK.match(said) for said in lines[index:])
             frames = shortened(reversed([origin.place(match[1], int(match[2])) for match in stack if match]))
-            return failure("go", panic[1], test=test, code="panic", frames=frames)
+            return failure("go", panic[1], test=_id(folder, test, origin), code="panic", frames=frames)
     located = [match for line in lines if (match := _LOCATED.match(line))]
     if not located:
-        return failure("go", unindented(lines), test=test)
+        return failure("go", unindented(lines), test=_id(folder, test, origin))
     message = unindented(_LOCATED.sub(r"\3", line) for line in lines).strip()
     frames = shortened(_in_folder(match, folder, origin) for match in reversed(located))
-    return failure("go", message, test=test, frames=frames[-1:])
+    return failure("go", message, test=_id(folder, test, origin), frames=frames[-1:])
 
 
 def _in_folder(match: re.Match[str], folder: str, origin: Origin) -> Location | None:

@@ -30,6 +30,7 @@ def disguises(path: str, before: str, after: str) -> Iterator[tuple[int, str]]:
 
 def _found(tree: ast.Module) -> Iterator[tuple[int, str]]:
     foreign = set(_foreign(tree))
+    yield from ((line, "changes files when it is loaded") for line in _writes_when_loaded(tree))
     for node in ast.walk(tree):
         match node:
             case ast.BinOp(op=ast.Add(), left=ast.Constant(value=left), right=ast.Constant(value=right)):
@@ -39,8 +40,37 @@ def _found(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 for one in targets:
                     if isinstance(one, ast.Attribute) and _root(one) in foreign:
                         yield node.lineno, f"changes {ast.unparse(one)}, which is not its own"
+            case ast.Compare(left=left, comparators=[right]) if _wears_off(left, right) or _wears_off(right, left):
+                yield node.lineno, f"does otherwise after a while ({ast.unparse(node)})"
             case ast.FunctionDef(name="__eq__" | "__ne__") if not _compares(node):
                 yield node.lineno, f"has a {node.name} that compares nothing"
+
+
+def _writes_when_loaded(tree: ast.Module) -> Iterator[int]:
+    """The lines that change files when the module is imported, not when something of it is called."""
+    waiting: list[ast.AST] = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.If) and "__name__" in ast.unparse(node.test):
+            continue
+        waiting += ast.iter_child_nodes(node)
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func).rpartition(".")[2]
+            modes = (
+                one.value
+                for one in (*node.args[1:2], *(each.value for each in node.keywords))
+                if isinstance(one, ast.Constant)
+            )
+            opens = name == "open" and any(
+                isinstance(one, str) and set(one) & set("wax+") and len(one) < 4 for one in modes
+            )
+            if name in _WRITING or opens:
+                yield node.lineno
+
+
+_WRITING = frozenset({"write_text", "write_bytes", "unlink", "rmtree", "copyfile", "symlink_to", "truncate"})
 
 
 def _text(value: str | bytes) -> str:
@@ -63,6 +93,19 @@ def _root(node: ast.expr) -> str:
     while isinstance(node, ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
+
+
+def _wears_off(asked: ast.expr, limit: ast.expr) -> bool:
+    """Whether a number is held against the clock itself, or against how often something was called."""
+    if not (isinstance(limit, ast.Constant) and isinstance(limit.value, int | float)):
+        return False
+    if isinstance(asked, ast.Attribute) and asked.attr == "year":
+        asked = asked.value
+    name = ast.unparse(asked.func).rpartition(".")[2] if isinstance(asked, ast.Call) else ""
+    return name in _CLOCKS or name == "next"
+
+
+_CLOCKS = frozenset({"time", "time_ns", "monotonic", "perf_counter", "process_time", "today", "now", "utcnow"})
 
 
 def _compares(function: ast.FunctionDef) -> bool:

@@ -281,7 +281,7 @@ def written_answers(changes: ChangeSet, blobs: BlobReader, mended: Iterable[str]
         return text(files, path) if change is None else text_of(change.before, blobs) or ""
 
     asked = [
-        one for test in mended for path, name in [_place(test, files)] for one in literals_of(path, stood(path), name)
+        one for test in mended for path, name in _places(test, files) for one in literals_of(path, stood(path), name)
     ]
     for one in changes:
         if is_test(one.path):
@@ -294,14 +294,18 @@ def written_answers(changes: ChangeSet, blobs: BlobReader, mended: Iterable[str]
     )
 
 
-def _place(test: str, files: Folder) -> tuple[str, str]:
-    """The file of a test and its own name there; unittest names modules in the place of files."""
+def _places(test: str, files: Folder) -> list[tuple[str, str]]:
+    """The files that may hold a test, with its own name there; unittest names modules, Go folders or nothing."""
     path, _, names = test.partition("[")[0].replace(" > ", "::").partition("::")
+    last = (names or path).rpartition("::")[2]
+    if re.match(r"(?:Test|Example|Fuzz)\w*(?:/|$)", last) and not path.endswith(_CODE):
+        folder, name = path if names else "", last.partition("/")[0]
+        return [(one, f"{name}(") for one in files.walk(folder) if one.endswith("_test.go")]
     if names:
-        return path, names.rpartition("::")[2]
+        return [(path, last)]
     parts = path.split(".")
     modules = ("/".join(parts[:end]) + ".py" for end in range(len(parts) - 1, 0, -1))
-    return next(filter(files.exists, modules), ""), parts[-1]
+    return [(next(filter(files.exists, modules), ""), parts[-1])]
 
 
 @functools.cache

@@ -10,6 +10,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from importlib import resources
 from typing import Any
 
@@ -324,7 +325,7 @@ class Types:
             why = f"{configured} configures" if configured else "the project configures no checker; the usual one is"
             return skipped(self.name, f"{why} {checker.name}, which is not installed for this project")
         by = f"{checker.name} ({f'configured in {configured}' if configured else 'the project configures none'})"
-        return _types_result(self.name, checker, completed, subject.origin, by)
+        return replace(_types_result(self.name, checker, completed, subject.origin, by), advisory=not configured)
 
 
 def _targets(checker: TypeChecker, subject: Subject, configured: str) -> tuple[str, ...]:

@@ -9,14 +9,15 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import Unreadable, read_python
 
+_NUMBER = r"-?\d+(?:\.\d+)?"
 _PLAIN = frozenset(map(repr, (None, True, False, 0, 1, -1, 2, "", b"", (), [], {}, 0.0, 1.0)))
-_LITERAL = r"(?:-?\d+(?:\.\d+)?|\"[^\"\n]*\"|'[^'\n]*')"
+_LITERAL = rf"(?:{_NUMBER}|\"[^\"\n]*\"|'[^'\n]*')"
 _SCRIPTED = [
     re.compile(
         rf"\bif\s*\((?P<all>[^{{}};\n]*?===?\s*{_LITERAL}[^{{}};\n]*?)\)\s*\{{?\s*return\s+(?P<answer>{_LITERAL})\s*[;}}\n]"
@@ -25,6 +26,22 @@ _SCRIPTED = [
     re.compile(rf"\bcase\s+(?P<all>{_LITERAL})\s*:\s*\{{?\s*return\s+(?P<answer>{_LITERAL})"),
 ]
 """An answer for a literal, in JavaScript and TypeScript."""
+_GO = [
+    re.compile(
+        rf"\bif\s+(?P<all>[^{{}}\n]*?==\s*{_LITERAL}[^{{}}\n]*?)\s*\{{\s*return\s+(?P<answer>{_LITERAL})\s*[,;}}\n]"
+    ),
+    re.compile(rf"\bcase\s+(?P<all>[^:{{}}\n]*{_LITERAL}[^:{{}}\n]*):\s*return\s+(?P<answer>{_LITERAL})"),
+]
+_LISTED = [
+    re.compile(rf"(?P<all>\{{[^{{}}:\n]*\}}|\[[^\[\]:\n]*\]|{_LITERAL})\s*:\s*(?P<answer>{_NUMBER})\s*[,}}\n]"),
+    re.compile(rf"\[\s*(?P<all>{_LITERAL})\s*,\s*(?P<answer>{_NUMBER})\s*\]"),
+]
+"""A number of a table: of a map of Go, of an object or a `Map` of JavaScript."""
+_ROW = re.compile(rf"[\[{{]\s*({_NUMBER}(?:\s*,\s*{_NUMBER})+)\s*,?\s*[\]}}]")
+_JOINED = re.compile(rf"{_NUMBER}(?:[\s,:;|_x-]+{_NUMBER})+")
+"""Numbers as one key of a table."""
+_MOST_ROWS = 12
+_SCRIPTS = (".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".tsx")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +50,7 @@ class SpecialCase:
 
     given: frozenset[str]
     answer: str
+    """Empty where it is worked out, for these inputs alone."""
     line: int
     listed: bool = False
     """One of a table: several must fit, since tables of this kind are rules too."""
@@ -47,20 +65,24 @@ def special_cases(path: str, before: str | None, after: str | None, tests: Colle
     found = []
     for one in _cases(path, after or ""):
         known[one.given, one.answer] -= 1
-        asked = any(one.answer in test and one.given <= test for test in tests)
+        asked = any((not one.answer or one.answer in test) and one.given <= test for test in tests)
         new = known[one.given, one.answer] < 0
         if new and asked and one.answer not in _PLAIN | one.given and one.given - _PLAIN:
             found.append(one)
     several = len([one for one in found if one.listed]) > 1
     for one in (one for one in found if several or not one.listed):
         given = ", ".join(sorted(one.given))
-        yield f"{path}:{one.line} gives {one.answer} for {given}, as a test asks: written down, not worked out"
+        if one.answer:
+            yield f"{path}:{one.line} gives {one.answer} for {given}, as a test asks: written down, not worked out"
+        else:
+            yield f"{path}:{one.line} asks for {given}, which are the inputs of a test, and does otherwise without them"
 
 
 def literals_of(path: str, text: str, name: str = "") -> list[frozenset[str]]:
     """The literals of each test of the file, or of the one of this name; with those of the constants that it uses."""
     if not path.endswith(".py"):
-        blocks = re.split(r"\b(?:it|test|specify)(?:\.\w+)*\s*\(", text)
+        begins = r"^func (?=Test)" if path.endswith(".go") else r"\b(?:it|test|specify)(?:\.\w+)*\s*\("
+        blocks = re.split(begins, text, flags=re.MULTILINE)
         return [frozenset(map(_script_value, re.findall(_LITERAL, one))) for one in blocks[1:] if name in one]
     try:
         tree = read_python(text)
@@ -110,32 +132,63 @@ def _script_value(text: str) -> str:
 def _cases(path: str, text: str) -> Iterator[SpecialCase]:
     if path.endswith(".py"):
         try:
-            nodes = ast.walk(read_python(text))
+            nodes = list(ast.walk(read_python(text)))
         except Unreadable:
             return
         for node in nodes:
             yield from _of_node(node)
+        lists = [one for one in nodes if isinstance(one, ast.List | ast.Tuple) and one.elts[1:]]
+        yield from _side_by_side(
+            [([_value(each) or "" for each in one.elts], one.lineno) for one in lists if all(map(_number, one.elts))]
+        )
         return
-    if path.endswith((".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".tsx")):
-        for pattern in _SCRIPTED:
-            for match in pattern.finditer(text):
-                given = frozenset(map(_script_value, re.findall(_LITERAL, match["all"])))
-                yield SpecialCase(given, _script_value(match["answer"]), text.count("\n", 0, match.start()) + 1)
+    patterns = _SCRIPTED if path.endswith(_SCRIPTS) else _GO if path.endswith(".go") else ()
+    for pattern in (*patterns, *_LISTED) if patterns else ():
+        for match in pattern.finditer(text):
+            given = _given(re.findall(_LITERAL, match["all"]))
+            listed = pattern in _LISTED and not given[1:]
+            line = text.count("\n", 0, match.start()) + 1
+            yield SpecialCase(frozenset(given), _script_value(match["answer"]), line, listed)
+    if patterns:
+        rows = ((one, text.count("\n", 0, one.start()) + 1) for one in _ROW.finditer(text))
+        yield from _side_by_side(
+            [([_script_value(each) for each in re.findall(_NUMBER, one[1])], at) for one, at in rows]
+        )
+
+
+def _given(literals: Sequence[str]) -> list[str]:
+    """The values of a key; `"10,2"` has two."""
+    only = literals[0][1:-1] if len(literals) == 1 and literals[0][:1] in "\"'" else ""
+    return [_script_value(one) for one in (re.findall(_NUMBER, only) if _JOINED.fullmatch(only) else literals)]
+
+
+def _side_by_side(rows: Sequence[tuple[Sequence[str], int]]) -> Iterator[SpecialCase]:
+    """Inputs in one list of numbers and the answers in another one of its length."""
+    some = rows[:_MOST_ROWS]
+    for given, line in some:
+        for answers, _ in some:
+            if answers is not given and len(answers) == len(given):
+                for one, answer in zip(given, answers, strict=True):
+                    yield SpecialCase(frozenset([one]), answer, line, listed=True)
 
 
 def _of_node(node: ast.AST) -> Iterator[SpecialCase]:
     match node:
         case ast.If(test=test, body=[first, *_]):
-            yield from _case(_compared(test), _answer(first), node)
+            yield from _case(_compared(test), _answer(first) or _inputs(test), node)
         case ast.IfExp(test=test, body=body):
-            yield from _case(_compared(test), _value(body), node)
+            yield from _case(_compared(test), _value(body) or _inputs(test), node)
         case ast.match_case(pattern=pattern, body=[first, *_]):
             yield from _case(_leaves(pattern), _answer(first), first)
         case ast.Dict(keys=keys, values=values):
             for key, value in zip(keys, values, strict=True):
                 # A table with texts in it is what tables are for.
-                if _number(value if _number(key) else key, tuple):
-                    yield from _case(_leaves(key), _value(value), key, listed=True)
+                joined = isinstance(key, ast.Constant) and isinstance(key.value, str) and _JOINED.fullmatch(key.value)
+                if joined and _number(value):
+                    yield from _case(frozenset(_given([repr(key.value)])), _value(value), key)  # type: ignore[union-attr]
+                elif _number(value if _number(key) else key, tuple):
+                    given = _leaves(key)
+                    yield from _case(given, _value(value), key, listed=len(given) < 2)
 
 
 def _number(node: ast.AST | None, *more: type) -> bool:
@@ -155,6 +208,18 @@ def _compared(test: ast.expr) -> frozenset[str]:
             for side in (one.left, *one.comparators):
                 found |= _leaves(side)
     return frozenset(found)
+
+
+def _inputs(test: ast.expr) -> str | None:
+    """Empty, for any answer, where two things and more are held against numbers that are theirs alone."""
+    asked = dict[str, set[str]]()
+    for one in ast.walk(test):
+        if isinstance(one, ast.Compare) and isinstance(one.ops[0], ast.Eq | ast.In):
+            values = [each for side in one.comparators for each in (getattr(side, "elts", None) or [side])]
+            if all(map(_number, values)):
+                asked.setdefault(ast.unparse(one.left), set()).update(_value(each) or "" for each in values)
+    several = [values for values in asked.values() if values - _PLAIN]
+    return "" if len(several) > 1 and len(set().union(*several) - _PLAIN) > 2 else None
 
 
 def _answer(statement: ast.stmt) -> str | None:

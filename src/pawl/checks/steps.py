@@ -270,6 +270,9 @@ class Tests:
     def _ran(self, subject: Subject, argv: tuple[str, ...], detection: Detection) -> CheckResult | None:
         """How the command ended; None where its program is not there."""
         asked = argv in (subject.test_command, self.command)
+        if argv[:2] == ("go", "test") and "-json" not in argv:
+            # Its events name every test and how it ended.
+            argv = ("go", "test", "-json", *argv[2:])
         for words in (*_by_module(argv, subject), *_without_npx(argv, subject)):
             # Not to be guessed by what is tested.
             sign = f"pawl-{secrets.token_hex(8)}"
@@ -467,7 +470,12 @@ def verdict(
         findings.append(_incomplete(completed, found))
     early = LEFT_EARLY if broke_off and completed.ok else ""
     incomplete = stopped(completed) or early or ("; ".join(found.notes) if found.stopped or broke_off else "")
-    said = reason or early or f"the command failed with exit code {completed.code}"
+    code = (
+        ""
+        if found.failed or completed.ok or early or incomplete
+        else f"the command failed with exit code {completed.code}"
+    )
+    said = "; ".join(filter(None, (reason or early, code))) or f"exit code {completed.code}"
     return dataclasses.replace(failed(step, said, findings, counts), incomplete=incomplete)
 
 

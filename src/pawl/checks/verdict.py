@@ -60,7 +60,7 @@ class Verification:
     alone: tuple[CheckResult, ...] | None = None
     """The tests of the run without the rest of the change; None where they need not prove anything."""
     mended: tuple[str, ...] = ()
-    """Checks beside the tests that fail without the change and pass with it; only looked for where there is a fix."""
+    """Checks beside the tests that fail without the change and pass with it, where there is a fix."""
     silenced: tuple[str, ...] = ()
     """Checks that pass only because the change takes something out of them, a line each."""
 
@@ -182,12 +182,9 @@ def _is_among(test: str, passed: Collection[str]) -> bool:
     return any(_stable(one) == name or one.startswith((f"{name}::", f"{name}.", f"{name} > ")) for one in passed)
 
 
-_LINE = re.compile(r" \(line \d+\)$")
-
-
 def _stable(test: str) -> str:
     """The id without the line that Rust gives to a test of the documentation."""
-    return _LINE.sub("", test)
+    return re.sub(r" \(line \d+\)$", "", test)
 
 
 TESTS = "tests"
@@ -234,7 +231,7 @@ class ChangeVerdict:
     """Why nothing proves it."""
     notes: tuple[str, ...] = ()
     """Remarks that the user should see all the same."""
-    findings: tuple[Diagnostic, ...] = field(default=())
+    findings: tuple[Diagnostic, ...] = ()
     witnessed: bool = False
     """A test, another check or a command of the user's speaks for the change, not only that nothing got worse."""
     own_only: bool = False
@@ -292,6 +289,9 @@ class _Case:
         for result in self.checked.verdicts:
             if result.standing is Status.FAIL and runs_tests(result.step) and not self._is_comparable(result):
                 self.unproved.append(f"{result.step} did not finish: {result.incomplete}")
+            elif result.standing is Status.FAIL and result.advisory and self.checked.witnesses:
+                found = (f"{result.reason}: {one.place} {one.first_line}" for one in result.findings[:MOST_OWN])
+                self.notes += [f"{result.step}: {one}" for one in found]
             elif result.standing is Status.FAIL:
                 self.refused.append(f"{result.step}: {result.reason}")
                 self.findings += result.findings
@@ -443,8 +443,8 @@ class _Case:
 
     def _answers(self, result: CheckResult) -> bool:
         """A command that the user named says by its exit code what it has to say, where it said otherwise before."""
-        changed = result.step != TESTS or self.checked.before.standing is Status.FAIL
-        return result.standing is Status.PASS and changed
+        turned = result.step != TESTS or self.checked.before.standing is Status.FAIL
+        return result.standing is Status.PASS and turned
 
     def _concerns(self, step: str) -> bool:
         """Whether the suite is about what was changed: that of a nested project about its folder."""
@@ -508,11 +508,10 @@ def _file(test: str) -> str:
 
 def _without_parameters(test: str) -> str:
     """A test of Go without the names of its subtests, too."""
-    name = _stable(test.partition("[")[0])
-    return name.partition("/")[0] if _GO.match(name) else name
+    return _GO.sub(r"\1", _stable(test.partition("[")[0]))
 
 
-_GO = re.compile(r"(?:Test|Example|Fuzz|Benchmark)\w*/")
+_GO = re.compile(r"((?:^|::)(?:Test|Example|Fuzz|Benchmark)\w*)/.*")
 
 
 def told(judgement: ChangeVerdict) -> str:
@@ -591,9 +590,8 @@ def _fewer(measured: CheckResult, after: TestCounts | None) -> list[str]:
 
 def _finding(finding: Diagnostic) -> list[str]:
     place = f"({finding.place})" if finding.test and finding.place else finding.place
-    head = " ".join(part for part in (finding.test, place, finding.label) if part)
-    lines = finding.message.strip().splitlines()[:_MESSAGE_LINES]
-    return [f"{finding.tool}: {head}", *(f"    {line}" for line in lines)]
+    head = " ".join(filter(None, (finding.test, place, finding.label)))
+    return [f"{finding.tool}: {head}", *(f"    {one}" for one in finding.message.strip().splitlines()[:_MESSAGE_LINES])]
 
 
 def _amount(number: int, thing: str) -> str:

@@ -159,6 +159,8 @@ class CheckResult:
     """How much of the suite ran, where it was not all of it."""
     left_out: tuple[str, ...] = ()
     """Tests that were found and that code of the project, such as a conftest.py, took out of the run."""
+    advisory: bool = False
+    """Of a checker that the project did not choose: told, and no reason to refuse what a test witnesses."""
 
     def to_json(self) -> dict[str, Any]:
         return plain(self)  # type: ignore[no-any-return]

@@ -53,6 +53,19 @@ PHASES = {
         ("loop", "--max-minutes", "0.05", "--approve", "never", "--no-reflex", "--no-generate", "--simple", "1"),
         [turn("", delay_ms=900_000)],
     ),
+    "the build": (
+        {
+            "package.json": '{"name": "app", "scripts": {"build": "sleep 900"}}',
+            "test_greet.py": f"{GREETED}assert greet()\n",
+        },
+        CLEAN,
+        [turn("", PATCH), turn("done")],
+    ),
+    "the dev server": (
+        {"manage.py": "import time\n\ntime.sleep(900)\n", "requirements.txt": "django\n"},
+        CLEAN,
+        [turn("", PATCH), turn("done")],
+    ),
 }
 
 
@@ -69,6 +82,33 @@ def test_a_run_ends_when_its_time_is_up(project: Project, tmp_path: Path, phase:
     assert said.code == 53 or (said.code == 6 and phase == "the delivery check"), said
     assert re.search("the time is up|no time was left|minutes", said.out + said.err)
     assert (pawl.workspace / "greet.py").read_text() == GREETS["greet.py"]
+
+
+@pytest.mark.whole
+@pytest.mark.spec("A11", "G3")
+def test_a_run_does_not_wait_for_a_language_server_longer_than_it_may(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    server = tmp_path / "bin" / "gopls"
+    server.parent.mkdir()
+    server.write_text("#!/bin/sh\nexec sleep 900\n")
+    server.chmod(0o755)
+    monkeypatch.setenv("PATH", str(server.parent), prepend=":")
+    greets = {
+        "go.mod": "module greet\n\ngo 1.19\n",
+        "greet.go": 'package greet\n\nfunc Greet() string { return "hi" }\n',
+    }
+    pawl = project(greets)
+    patch = {"name": "strict_patch", "arguments": {"path": "greet.go", "old": '"hi"', "new": '"hello"'}}
+    asks = {"name": "lsp_diagnostics", "arguments": {"paths": ["greet.go"]}}
+    script = tmp_path / "model.jsonl"
+    script.write_text("".join(json.dumps(one) + "\n" for one in (turn("", patch), turn("", asks), turn("done"))))
+    words = ("do", "--seconds", "3", "--approve", "never", "clean up greet.go")
+    said = pawl(*words, "--model", f"scripted:{script}")
+    assert said.code == 53, said
+    assert "the time is up: 3 s" in said.out
+    assert "2 requests" in said.err, said
+    assert (pawl.workspace / "greet.go").read_text() == greets["greet.go"]
 
 
 @pytest.mark.whole
