@@ -9,16 +9,11 @@ import threading
 import time
 from pathlib import Path
 
-DONE = (
-    b'data: {"id":"d","choices":[{"index":0,"delta":{"content":"Done."},"finish_reason":"stop"}]}\n\n'
-    b'data: {"id":"d","choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5}}\n\ndata: [DONE]\n\n'
-)
-
 
 class Server:
     """Keeps, for every request, when it was whole, when its answer was out, and how long it was."""
 
-    def __init__(self, calls: list[dict[str, object]]) -> None:
+    def __init__(self, calls: list[dict]) -> None:
         self.calls = calls
         self.arrivals: list[float] = []
         self.answers: list[float] = []
@@ -49,19 +44,29 @@ class Server:
             self.arrivals.append(time.monotonic())
             self.sizes.append(size)
             number = len(self.arrivals)
-            body = DONE if number > len(self.calls) else self._call(number)
+            body = self._answer(number)
             connection.sendall(
                 b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: %d\r\n\r\n" % len(body) + body
             )
             self.answers.append(time.monotonic())
 
-    def _call(self, number: int) -> bytes:
-        call = self.calls[number - 1]
-        made = {"name": call["name"], "arguments": json.dumps(call["arguments"])}
-        delta = {"tool_calls": [{"index": 0, "id": f"t{number}", "function": made}]}
-        choice = {"id": "c", "choices": [{"index": 0, "delta": delta, "finish_reason": "tool_calls"}]}
-        usage = {"id": "c", "choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 5}}
-        return f"data: {json.dumps(choice)}\n\ndata: {json.dumps(usage)}\n\ndata: [DONE]\n\n".encode()
+    def _answer(self, number: int) -> bytes:
+        if number > len(self.calls):
+            written = dict.fromkeys(
+                str(call["arguments"]["path"]) for call in self.calls if "path" in call["arguments"]
+            )
+            # Pawl asks why files that no import links change together.
+            delta: dict = {"content": f"Done. The fix needs {', '.join(written)}." if len(written) > 1 else "Done."}
+        else:
+            call = self.calls[number - 1]
+            made = {"name": call["name"], "arguments": json.dumps(call["arguments"])}
+            delta = {"tool_calls": [{"index": 0, "id": f"t{number}", "function": made}]}
+        reason = "stop" if number > len(self.calls) else "tool_calls"
+        parts = (
+            {"id": f"c{number}", "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]},
+            {"id": f"c{number}", "choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 5}},
+        )
+        return "".join(f"data: {part}\n\n" for part in (*map(json.dumps, parts), "[DONE]")).encode()
 
 
 def main() -> None:

@@ -27,6 +27,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -50,7 +51,7 @@ from pawl.workspace.bench_files import WorkspaceFiles
 
 CUTS = (1, 5, 10, 20, 50)
 MOST_CODE = 4
-SECONDS_OF_TESTS = 120
+SECONDS_OF_TESTS = 300
 TRIED = 6
 """Fixes that are tried for each that can be played."""
 SPREAD = 12
@@ -276,19 +277,23 @@ def _failing(folder: Path, fix: Fix, project: dict, bin_folder: str) -> list[str
     environment = {"PATH": os.pathsep.join((bin_folder, os.environ["PATH"])), "PYTHONPATH": os.pathsep.join(places)}
     environment["NO_COLOR"] = "1"
     words = [*command, *(tests if "runtests.py" in project.get("test", "") else files)]
+    runner = subprocess.Popen(
+        words,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
     try:
-        done = subprocess.run(
-            words,
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS_OF_TESTS,
-            errors="replace",
-        )
+        said, _ = runner.communicate(timeout=SECONDS_OF_TESTS)
     except subprocess.TimeoutExpired:
+        os.killpg(runner.pid, signal.SIGKILL)
+        runner.wait()
         return None
-    found = _FAILED.findall(done.stdout + "\n" + done.stderr)
+    found = _FAILED.findall(said)
     return list(dict.fromkeys(named or listed for named, listed in found))
 
 
@@ -337,6 +342,7 @@ def main() -> None:
     parser.add_argument("--verify", action="store_true", help="play each fix and a wrong variant of it")
     parser.add_argument("--bin", default="", help="with --verify: the folder of the python3 that has the dependencies")
     parser.add_argument("--play", action="append", choices=RIGHT, help="with --verify: only this; may be given again")
+    parser.add_argument("--commit", action="append", help="with --verify: only this fix; may be given again")
     options = parser.parse_args()
     projects = tomllib.loads((Path(__file__).parent / "projects.toml").read_text("utf-8"))["project"]
     results = []
@@ -359,7 +365,10 @@ def main() -> None:
 
 def verified(project: dict, repository: Path, top: Path, options: argparse.Namespace) -> list[dict]:
     results: list[dict] = []
-    for tried, fix in enumerate(fixes(project, repository, options.fixes * TRIED, 1)[::-1]):
+    found = fixes(project, repository, options.fixes * TRIED, 1)[::-1]
+    if options.commit:
+        found = [fix for fix in found if fix.commit.startswith(tuple(options.commit))]
+    for tried, fix in enumerate(found):
         if len(results) == options.fixes:
             print(f"{fix.repo}: {tried - len(results)} of {tried} cannot be played here", file=sys.stderr)
             break

@@ -98,6 +98,13 @@ def test_tests_that_changed_together_with_the_file_are_near_it(tmp_path):
     assert {one.path for one in found.tests[:2]} == {"tests/test_exchange.py", "tests/test_history.py"}
 
 
+def test_tests_without_names_are_counted_by_the_length_of_their_file(tmp_path, monkeypatch):
+    case = "it('adds', () => {\n" + "  expect(1).toBe(1)\n" * 30 + "})\n"
+    monkeypatch.setitem(FILES, "web/cart.test.ts", case * 5)
+    found = reach(tmp_path, [edited("shop/tags.py", "EUR", "euro")])
+    assert next(one.tests for one in found.tests if one.path == "web/cart.test.ts") == 5
+
+
 def test_a_file_that_nothing_leads_from_is_said_to_be_lost(tmp_path):
     found = reach(tmp_path, [ChangedLines.of("setup.cfg", b"[a]\nb = 1\n", b"[a]\nb = 2\n")])
     assert found.lost == ("setup.cfg",)

@@ -28,6 +28,8 @@ FEW_FILES = 40
 RUNS = 3
 """How often the tests are run for one change: without it, with it, and as they were before it."""
 _MOST_NAMED = 2
+_MOST_BUDGETS = 3
+"""That a suite may take whose runner finds the tests of a change itself."""
 _LARGEST = 1 << 20
 _WORDS = re.compile(r"[\w./-]+")
 _TEST_NAMES = re.compile(r"\b[Tt]est\w+")
@@ -116,12 +118,18 @@ class TestChooser:
             chosen = list(reach.tests[:1])
         return TestChoice(
             files=tuple(one.path for one in chosen),
-            changed=tuple(path for path in paths if path not in known),
+            # A runner that finds the tests of a file itself finds all that its imports lead to, whatever they take.
+            changed=tuple(path for path in paths if path not in known) if self._related_fit(reach, total) else (),
             why=_why(reach, chosen, [path for path in paths if not is_prose(path)] or paths),
             reaches=bool(begun or reach.likely),
             tests=self.record.tests or sum(one.tests for one in reach.tests),
             seconds=total,
         )
+
+    def _related_fit(self, reach: Reach, total: float) -> bool:
+        # Aliases of a bundler are imports that the index cannot follow: of a much larger suite it knows too little.
+        near = sum(self._seconds(one) for one in reach.tests if one.distance)
+        return near <= self.budget and total <= _MOST_BUDGETS * self.budget
 
     def _seconds(self, test: ReachedTest) -> float:
         if test.path in self.record.files:

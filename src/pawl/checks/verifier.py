@@ -220,8 +220,11 @@ class Verifier:
         lines = changed_lines(changes, self.shop.store.blobs)
         return replace(self, choice=TestChooser.of(self.shop).choice(lines, first, self.words))
 
-    def of_uncommitted(self) -> Verifier:
-        """The verifier of the workspace as it stands: uncommitted work is what is new, and decides about the tests."""
+    def of_uncommitted(self, first: Iterable[str] = ()) -> Verifier:
+        """The verifier of the workspace as it stands: uncommitted work is what is new, and decides about the tests.
+
+        `first` are tests that are always among them.
+        """
         whole = self.full or self.test_command or CheckKind.TESTS not in self.kinds
         chooser = TestChooser.of(self.shop)
         try:
@@ -231,7 +234,9 @@ class Verifier:
         except (NotFound, PathRefused, GitFailed, SandboxUnavailable):
             return self
         return replace(
-            self, present=tuple(one.path for one in lines), choice=None if known is None else chooser.choice(known)
+            self,
+            present=tuple(one.path for one in lines),
+            choice=None if known is None else chooser.choice(known, first),
         )
 
     def _evidence(self, changes: ChangeSet, before: CheckResult, ground: ChangeSet) -> Verification:

@@ -251,6 +251,10 @@ class IndexReader:
         )
         return dict(rows.fetchall())
 
+    def lines(self) -> Mapping[int, int]:
+        """How long each file is."""
+        return dict(self._connection.execute("SELECT file, max(stop) FROM piece GROUP BY file").fetchall())
+
     def names_of(self, pieces: Sequence[int]) -> frozenset[str]:
         """The names of the definitions that these pieces are."""
         found: set[str] = set()

@@ -205,6 +205,9 @@ class _Fixer(RepairStrategy[PythonGround]):
             return "", ""
         left = [finding for finding in self.verdict.findings if self.asked_for(finding)]
         missing, advice = needs(self.ground, left, symbols_of(self.ground.sources()))
+        broken = ended is not None and ended.status is RepairStatus.ENGINE_FAILED
+        if broken and not advice:
+            advice = "its tests may need their own runner; a model can work on them: pawl do 'make the tests pass'"
         late = self.ground.left <= 1 or (ended is not None and ended.status is RepairStatus.OUT_OF_TIME)
         if late and not advice:
             advice = more_time(self.ground, self.first)

@@ -20,6 +20,7 @@ from pawl.checks.output import places
 from pawl.checks.report import UNLISTED
 from pawl.checks.runners import launched
 from pawl.checks.steps import Subject, Tests, failed, stopped
+from pawl.checks.test_choice import TestChoice
 from pawl.checks.verifier import Verifier
 from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Status, TestCounts
 from pawl.core.errors import CannotFix, NoTests, ParseFailed, PawlError, UsageError
@@ -68,6 +69,8 @@ class RepairGround:
     originals: dict[str, bytes] = field(default_factory=dict)
     """The files that were edited, as they were."""
     notes: list[str] = field(default_factory=list)
+    choice: TestChoice | None = None
+    """The tests that are run where they are not all."""
     _began: float = field(default_factory=time.monotonic)
     _clock: float | None = None
     """When the suite had been run once."""
@@ -83,7 +86,7 @@ class RepairGround:
 
     @property
     def verifier(self) -> Verifier:
-        return Verifier(shop=self.shop, test_command=self.request.test_command)
+        return Verifier(shop=self.shop, test_command=self.request.test_command, choice=self.choice)
 
     @property
     def subject(self) -> Subject:
@@ -171,6 +174,11 @@ class PythonGround(RepairGround):
     def __post_init__(self) -> None:
         self.aim = aim_at(self.request.targets, self.bench.files.walk(), self.bench.files.read)
         self.detection = self._detected()
+        if self.aim.tests:
+            # Of a suite that is too large those that are named, and what the work in progress reaches.
+            self.choice = self.verifier.of_uncommitted(self.aim.tests).choice
+        if self.choice is not None:
+            self.notes.append(self.choice.rest)
 
     @property
     def silence(self) -> float:

@@ -93,6 +93,15 @@ def test_tests_that_the_request_names_are_among_them(pawl):
     assert f"3 of {OTHERS + 2} tests, " in said.out, said
 
 
+def test_fix_of_a_named_test_runs_no_whole_suite_that_is_too_large_and_says_so(pawl):
+    for words in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "all"]):
+        subprocess.run(["git", *words], cwd=pawl.workspace, check=True)
+    (pawl.workspace / "app.py").write_text(APP.replace("+ 1", "+ 2"))
+    said = pawl.json("fix", "tests/test_app.py")
+    assert (pawl.workspace / "app.py").read_text() == APP
+    assert any(note.startswith("whole suite not run") for note in said["notes"]), said
+
+
 def test_a_change_that_they_refute_is_refused(pawl):
     said = do(pawl, APP.replace("+ 1", "+ 2"))
     assert "2 failed" in said.out
