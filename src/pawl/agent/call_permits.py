@@ -54,7 +54,7 @@ class CallPermits:
     def _refused(
         self, line: TurnInput, call: str, name: str, arguments: Mapping[str, object]
     ) -> tuple[str, Mapping[str, object]]:
-        permission, arguments = self._ruled(self._permit(line), call, name, arguments)
+        permission, arguments = self._ruled(line, call, name, arguments)
         each = self.record.order.approval is Approval.EACH and self.kind(name) is ToolKind.WRITES
         if permission.ruling is Decision.ALLOW and not each:
             return "", arguments
@@ -85,15 +85,16 @@ class CallPermits:
         return self.permit
 
     def _ruled(
-        self, permit: Permit, call: str, name: str, arguments: Mapping[str, object]
+        self, line: TurnInput, call: str, name: str, arguments: Mapping[str, object]
     ) -> tuple[Permission, Mapping[str, object]]:
         """Decide by rules and hooks together; other arguments that a hook gives are judged by the rules again."""
         known = self.record.data.rulings.get(call)
         if known is not None:
             return Permission(ruling=known.ruling, reason=known.reason, firm=True), known.arguments
+        permit, hooking = self._permit(line), self.hooking.about(line)
         permission = permit(name, arguments)
-        for hook in (self.hooking.before_tool, self.hooking.before_asking):
-            if hook == self.hooking.before_asking and permission.ruling is not Decision.ASK:
+        for hook in (hooking.before_tool, hooking.before_asking):
+            if hook == hooking.before_asking and permission.ruling is not Decision.ASK:
                 break
             outcome = hook(name, arguments, call)
             if outcome is None:

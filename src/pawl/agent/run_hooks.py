@@ -54,6 +54,8 @@ class Hooking:
     """The bench of the run, where there is one to work on."""
     gated: GatedFiles | None = None
     """Its files as the model may see them."""
+    agent: Mapping[str, str] = field(default_factory=dict)
+    """Names the sub-agent whose calls they hear of."""
     _hooks: Hooks | None = None
     _looked: bool = False
     _remarks: set[str] = field(default_factory=set)
@@ -62,6 +64,10 @@ class Hooking:
     def on(self, bench: Callable[[], Bench], gated: GatedFiles) -> Hooking:
         """The same hooks over the bench that a role works on."""
         return replace(self, bench=bench, gated=gated)
+
+    def about(self, line: TurnInput) -> Hooking:
+        """The same hooks, told who works where it is somebody that was sent."""
+        return replace(self, agent={"agent_id": line.talk, "agent_type": line.role}) if line.sent else self
 
     @property
     def exist(self) -> bool:
@@ -96,7 +102,7 @@ class Hooking:
         """Told to the model beside the answer of the tool."""
         told = {"tool_name": name, "tool_input": dict(arguments), "tool_use_id": call}
         if failed:
-            outcome = self._called("PostToolUseFailure", **told, error=text)
+            outcome = self._called("PostToolUseFailure", **told, error=text, is_interrupt=False)
         else:
             outcome = self._called("PostToolUse", **told, tool_response={"text": text})
         if outcome is None:
@@ -128,7 +134,7 @@ class Hooking:
         """Which of the two dialogues goes on. What the model cannot read is shortened whatever a hook says."""
         if made is messages or self._known is None:
             return made
-        outcome = self._called("PreCompact", trigger=_AUTO)
+        outcome = self._called("PreCompact", trigger=_AUTO, custom_instructions="")
         if outcome is not None and outcome.blocked and not forced:
             return messages
         self._called("PostCompact", trigger=_AUTO)
@@ -143,7 +149,7 @@ class Hooking:
     def waits(self, question: ApprovalRequest) -> None:
         """The run stands still until the user answers."""
         what = f"may {question.tool} be called?" if question.tool else "a change waits for approval"
-        self._called("Notification", notification_type="permission_prompt", message=what)
+        self._called("Notification", notification_type="permission_prompt", title="Pawl", message=what)
 
     @property
     def _known(self) -> Hooks | None:
@@ -168,7 +174,7 @@ class Hooking:
         hooks = self._known
         if hooks is None:
             return None
-        hides = self._hides(event)
+        hides, payload = self._hides(event), {**self.agent, **payload}
         outcome = hooks.run(event, payload, bench=lambda: self._bench(event), cancel=self.cancel, hides=hides)
         fresh = [one for one in dict.fromkeys(outcome.remarks) if one not in self._remarks]
         self._remarks.update(fresh)

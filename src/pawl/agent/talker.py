@@ -371,7 +371,8 @@ class Talker:
     def _hooks_of(self, line: TurnInput) -> Hooking:
         """Who only looks on changes nothing on the bench, also not by a hook."""
         desk = self.works.desk
-        return self.hooking.on(lambda: desk.bench.bench, desk.gated) if line.stage is None else self.hooking
+        hooking = self.hooking.about(line)
+        return hooking.on(lambda: desk.bench.bench, desk.gated) if line.stage is None else hooking
 
     def _context(self, line: TurnInput) -> tuple[str, ...]:
         """The same throughout the run, so that prompt caches hold: read once, and once for whoever plans.

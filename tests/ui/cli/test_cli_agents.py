@@ -139,14 +139,21 @@ def test_hooks_hear_of_a_sub_agent_and_may_send_it_on(project: Project, configur
     keep.chmod(0o755)
     hooks = "".join(
         f'[[hooks.{event}]]\nhooks = [{{ type = "command", command = "{keep}", args = ["{event}"], host = true }}]\n'
-        for event in ("SubagentStart", "SubagentStop", "Stop")
+        for event in ("SubagentStart", "SubagentStop", "Stop", "PreToolUse", "PostToolUse", "PostToolUseFailure")
     )
-    answers = (delegate("code-reviewer", "look"), Said(text=("First look.",)), Said(text=("Second look.",)))
+    reads = Said(calls=tuple((f"t{at}", "file_read", f'{{"path": "{at}pp.py"}}') for at in "ab"), stop="calls")
+    answers = (delegate("code-reviewer", "look"), reads, Said(text=("First look.",)), Said(text=("Second look.",)))
     with model(configured, *answers, settings=hooks) as playing:
         said = pawl("do", "--approve", "never", "--no-escalate", "write a note about app.py")
-    assert "read it again" in playing.requests[2].body.decode(), said
-    assert "Second look." in playing.requests[3].body.decode()
-    heard = [json.loads(one.read_text()) for one in sorted(seen.glob("*.json"))]
+    assert "read it again" in playing.requests[3].body.decode(), said
+    assert "Second look." in playing.requests[4].body.decode()
+    every = [json.loads(one.read_text()) for one in sorted(seen.glob("*.json"))]
+    reads_of = [one for one in every if one.get("tool_name") == "file_read" and "agent_type" in one]
+    assert [(one["hook_event_name"], one["agent_type"]) for one in reads_of] == [
+        (event, "code-reviewer") for event in ("PreToolUse", "PostToolUse", "PreToolUse", "PostToolUseFailure")
+    ]
+    assert reads_of[-1]["is_interrupt"] is False and "agent_type" not in every[0]
+    heard = [one for one in every if "tool_name" not in one]
     assert [one["hook_event_name"] for one in heard[:3]] == ["SubagentStart", "SubagentStop", "SubagentStop"]
     assert {one["agent_type"] for one in heard[:3]} == {"code-reviewer"}
     assert [one["stop_hook_active"] for one in heard[1:3]] == [False, True]

@@ -49,6 +49,24 @@ match = { user = "rm notes.txt" }
 answer = "It deletes notes.txt (tidy.sh:2)."
 """
 """A scripted model, beside the workspace."""
+SERVER = """\
+import json
+import sys
+
+TOOL = {"name": "search", "description": "Finds notes by words.", "inputSchema": {"type": "object", "properties": {}}}
+INFO = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "notes", "version": "1"}}
+for line in sys.stdin:
+    asked = json.loads(line)
+    results = {"initialize": INFO, "tools/list": {"tools": [TOOL]}, "ping": {}}
+    if "id" in asked and asked.get("method") in results:
+        told = {"result": results[asked["method"]]}
+    elif "id" in asked:
+        told = {"error": {"code": -32601, "message": "there is no such method"}}
+    else:
+        continue
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **told}), flush=True)
+"""
+"""An MCP server of theirs."""
 _BLOCK = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
 _NORMAL = (
     (re.compile(r"\br[0-9a-f]{8}\b"), "r4f1c09ab"),
@@ -56,6 +74,7 @@ _NORMAL = (
     (re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00"), "2026-01-31T09:30:00+00:00"),
     (re.compile(r"\d+\.\d MB"), "0.0 MB"),
     (re.compile(r"about [\d,]+ tokens in"), "about 1,000 tokens in"),
+    (re.compile(r"answered in \d+\.\d\d s"), "answered in 0.10 s"),
     (re.compile(r"[ \t]+$", re.MULTILINE), ""),
 )
 
@@ -102,6 +121,8 @@ def stage(folder: Path) -> Path:
     (folder / "bin").mkdir()
     (folder / "bin" / "pawl").symlink_to(SCRIPT)
     (folder / "answers.toml").write_text(ANSWERS)
+    (folder / "notes").mkdir()
+    (folder / "notes" / "server.py").write_text(SERVER)
     shop = folder / "shop"
     shop.mkdir()
     for name, text in FILES.items():
