@@ -74,7 +74,7 @@ _NORMAL = (
     (re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00"), "2026-01-31T09:30:00+00:00"),
     (re.compile(r"\d+\.\d MB"), "0.0 MB"),
     (re.compile(r"about [\d,]+ tokens in"), "about 1,000 tokens in"),
-    (re.compile(r"answered in \d+\.\d\d s"), "answered in 0.10 s"),
+    (re.compile(r"answered in [\d.]+ s"), "answered in 0.10 s"),
     (re.compile(r"[ \t]+$", re.MULTILINE), ""),
 )
 
