@@ -128,3 +128,17 @@ def test_a_key_goes_to_the_keyring_of_the_system_and_comes_from_there(
 )
 def test_words_that_name_no_command_are_a_request(words: list[str], meant: bool):
     assert is_request(words) is meant
+
+
+@pytest.mark.parametrize(
+    ("word", "instead"), [("resume", "pawl -r"), ("login", "pawl setup"), ("commit", "/commit in a session")]
+)
+def test_a_command_of_another_agent_is_answered_with_pawls(pawl: Pawl, word: str, instead: str):
+    said = pawl(word)
+    assert said.code == 2 and f"there is no command '{word}'" in said.err and f"use {instead}" in said.err
+
+
+def test_a_request_without_a_model_says_how_to_find_one_and_leaves_nothing_to_resume(pawl: Pawl, home: Path):
+    said = pawl("do", "what is in here?")
+    assert said.code == 52 and "find and save one with: pawl setup" in said.out
+    assert "resume" not in said.out

@@ -68,6 +68,33 @@ def test_a_model_is_found_tried_saved_and_answers(way: str, place: Place, home: 
     assert (home / ".config/pawl/config.toml").read_text() == f'[models]\ndefault = "{name}"\n'
 
 
+def test_a_key_is_entered_in_the_session_and_shown_and_kept_nowhere(
+    place: Place, home: Path, monkeypatch: pytest.MonkeyPatch, state_directory: Path
+):
+    key = KEY.strip().partition("=")[2]
+    with provider(*[[answer]] * 30) as playing:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{playing.port}/v1")
+        with place.open("--mode", "chat", columns=100) as seen:
+            seen.expect("no model was found")
+            seen.expect("which?")
+            seen.type("k\r")
+            seen.expect("of which provider?")
+            seen.type("openai\r")
+            seen.expect("OPENAI_API_KEY (it is not shown):")
+            seen.type(f"{key}\r")
+            seen.expect("OPENAI_API_KEY is saved in")
+            seen.expect("1  openai/small")
+            seen.expect("which?", times=2)
+            seen.type("1\r")
+            seen.expect("it is the default from now on")
+            seen.expect_status("/help")
+            seen.type("\x04")
+            assert seen.finish() == 0
+    assert key not in seen.text
+    kept = b"".join(one.read_bytes() for one in state_directory.rglob("*") if one.is_file())
+    assert key.encode() not in kept and key in (home / ".config/pawl/.env").read_text()
+
+
 def test_a_file_on_this_machine_is_found_loaded_and_saved(
     place: Place, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
