@@ -54,7 +54,7 @@ export function App() {
         </Button>
       </header>
       <Panes wide={wide} work={<WorkPane />} alone={!wide && route.pane === "work"}>
-        <Failsafe key={route.pane}>
+        <Failsafe key={wide ? right : route.pane}>
           <Suspense fallback={<Spinner label="the pane is loaded" />}>{Right && <Right />}</Suspense>
         </Failsafe>
       </Panes>

@@ -74,9 +74,12 @@ export default function CodePane() {
 
 const folder = (path: string) => get<{ entries: TreeEntry[] }>(query("/files", { path }));
 
+/** The folders that are open, also after another pane was looked at. */
+let opened: ReadonlySet<string> = new Set();
+
 function Files({ selected }: { selected: string }) {
   const [folders, setFolders] = useState<ReadonlyMap<string, TreeEntry[]>>(new Map());
-  const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
+  const [open, setOpen] = useState(opened);
   const [error, setError] = useState<unknown>(null);
   const changed = useStore((store) => store.filesChanged);
   const marked = useChangedPaths(changed);
@@ -98,6 +101,9 @@ function Files({ selected }: { selected: string }) {
     setOpen(next.add(path));
     void load(path);
   };
+  useEffect(() => {
+    opened = open;
+  }, [open]);
   const nodes = (path: string): TreeNode[] | null =>
     folders.get(path)?.map((entry) => {
       const touched =
