@@ -82,7 +82,7 @@ export function Plot({
               );
             })}
         {labels.map((label, at) =>
-          at % Math.ceil(labels.length / 8) === 0 ? (
+          at % Math.ceil((labels.length * 50) / (width - LEFT)) === 0 ? (
             <text key={at} className="axis" x={x(at)} y={HEIGHT - 6} textAnchor="middle">
               {label}
             </text>
