@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from models.wire_scripts import Said, openai
+from npm.large_packages import install_or_skip
 from ui.cli.conftest import project
 from ui.cli.console import PAWL
 from ui.cli.projects import SETTINGS, Project
@@ -27,8 +28,7 @@ QUIET = ("OPENCODE_DISABLE_AUTOUPDATE", "OPENCODE_DISABLE_MODELS_FETCH", "OPENCO
 @pytest.fixture(scope="module")
 def opencode(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("opencode")
-    command = ["npm", "install", "--silent", "--no-audit", "--no-fund", PACKAGE]
-    subprocess.run(command, cwd=root, check=True, timeout=240)
+    install_or_skip(root, PACKAGE)
     return root / "node_modules/.bin/opencode"
 
 

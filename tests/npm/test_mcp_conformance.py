@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from npm.large_packages import install_or_skip
 from ui.cli.conftest import project
 from ui.cli.console import PAWL
 from ui.cli.projects import SETTINGS, Project
@@ -41,8 +42,7 @@ transport (3), which is the bridge's."""
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The set, with an interpreter that can run it."""
     root = tmp_path_factory.mktemp("conformance")
-    command = ["npm", "install", "--silent", "--no-audit", "--no-fund", *PACKAGES]
-    subprocess.run(command, cwd=root, check=True, timeout=240)
+    install_or_skip(root, *PACKAGES)
     return root
 
 

@@ -221,10 +221,7 @@ class Verifier:
         return replace(self, choice=TestChooser.of(self.shop).choice(lines, first, self.words))
 
     def of_uncommitted(self, first: Iterable[str] = ()) -> Verifier:
-        """The verifier of the workspace as it stands: uncommitted work is what is new, and decides about the tests.
-
-        `first` are tests that are always among them.
-        """
+        """The verifier of the workspace as it stands: uncommitted work decides, and some are `first`."""
         whole = self.full or self.test_command or CheckKind.TESTS not in self.kinds
         chooser = TestChooser.of(self.shop)
         try:
@@ -233,11 +230,8 @@ class Verifier:
             known = None if whole or chooser.fits() else lines or changed_in(last_commit(self.shop))
         except (NotFound, PathRefused, GitFailed, SandboxUnavailable):
             return self
-        return replace(
-            self,
-            present=tuple(one.path for one in lines),
-            choice=None if known is None else chooser.choice(known, first),
-        )
+        choice = None if known is None else chooser.choice(known, first)
+        return replace(self, present=tuple(one.path for one in lines), choice=choice)
 
     def _evidence(self, changes: ChangeSet, before: CheckResult, ground: ChangeSet) -> Verification:
         report, blobs = self.verify(changes, (before,)), self.shop.store.blobs
