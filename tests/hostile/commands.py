@@ -73,6 +73,11 @@ def _seconds() -> str:
     return str(round(4 / max(0.1, share())))
 
 
+def scaled() -> str:
+    """The settings with as much time as on a quiet machine."""
+    return SETTINGS.replace("= 4", f"= {_seconds()}").replace("= 2", f"= {int(_seconds()) // 2}")
+
+
 def _named(site: Site) -> list[str]:
     """Names that nothing may be written to; those of links only where the links are."""
     return [name for name in NAMED if name[:2] != "l-" or os.path.islink(site.workspace / name.split("/")[0])]
@@ -104,7 +109,7 @@ def _filled(site: Site, line: str) -> str:
 def configure(site: Site) -> None:
     """The user's own settings, now and then with trust in this workspace, and the script of the model."""
     trusted = f'[trust]\nfolders = ["{site.workspace}"]\n' if site.chance.random() < 0.3 else ""
-    (site.folder / "config.toml").write_text(SETTINGS.replace("= 4", f"= {_seconds()}") + trusted)
+    (site.folder / "config.toml").write_text(scaled() + trusted)
     script = "".join(json.dumps(turn) + "\n" for turn in turns(site))
     (site.folder / "script.jsonl").write_text(script)
 

@@ -100,6 +100,14 @@ def _guessable(old: Old) -> object:
     return lambda state, number: (f".pawl-tmp-{hashlib.sha256(os.fsencode(state)).hexdigest()[:8]}-{number}",)
 
 
+def _no_other(old: Old) -> object:
+    def folder(self: Any) -> str:
+        os.mkdir(self.staging[0], 0o700, dir_fd=self.tree.fd)
+        return self.staging[0]
+
+    return folder
+
+
 def _fewer_names(old: Old) -> object:
     new = {".yarnrc.yml", ".pnpmfile.cjs", ".gdbinit", ".pdbrc", ".pdbrc.*", "opencode.json", ".crush.json"}
 
@@ -184,7 +192,12 @@ DEFECTS: Mapping[str, Defect] = {
     ),
     "any file is read": Defect(10, ("endless settings",), {"pawl.settings.files:opened": _any_file}),
     "staging that can be guessed": Defect(
-        11, ("planted staging",), {"pawl.workspace.promotion:staging_names": _guessable}
+        11,
+        ("planted staging",),
+        {
+            "pawl.workspace.promotion:staging_names": _guessable,
+            "pawl.workspace.writer:Writer._staging_folder": _no_other,
+        },
     ),
     "values of tokens": Defect(12, ("value of a token",), {"pawl.workspace.project:register_secrets": _always(None)}),
     "names that were not protected": Defect(
@@ -199,6 +212,7 @@ DEFECTS: Mapping[str, Defect] = {
         12,
         ("repository in a folder",),
         {
+            "pawl.workspace.gate:in_repositories": _always(frozenset()),
             "pawl.workspace.capture:in_repositories": _always(frozenset()),
             "pawl.code.patch_change:in_repositories": _always(frozenset()),
         },

@@ -42,7 +42,7 @@ def do(case: Case, *turns: Mapping[str, object], words: tuple[str, ...] = ()):
 
 def begin(case: Case, extra: str = "") -> None:
     commands.configure(case.site)
-    (case.site.folder / "config.toml").write_text(commands.SETTINGS + extra)
+    (case.site.folder / "config.toml").write_text(commands.scaled() + extra)
 
 
 def _hooks(line: str) -> str:
@@ -80,7 +80,7 @@ def linked_settings(case: Case) -> None:
     case.expects("cfg/")
     begin(case)
     case.call("trust", stdin=b"y\n")
-    do(case, use("run_command", command="cp other cfg/prompts/stages/act.md"))
+    case.call("run", "--apply", "--allow-protected", "--", "cp", "other", "cfg/prompts/stages/act.md")
     do(case, use("file_write", path="made.txt", content="2\n"))
     if "INJECTED" in case.sent:
         case.note(["do"], "what an agent wrote is trusted through a link")
@@ -296,7 +296,7 @@ def shadowed_runner(case: Case) -> None:
     case.site.write("made.py", "def f(n):\n    return n\n")
     case.site.write("pyproject.toml", '[tool.pytest.ini_options]\npythonpath = ["."]\n')
     case.site.write("test_made.py", "from made import f\n\n\ndef test_f():\n    assert f(1) == 2\n")
-    begin(case)
+    begin(case, 'skip = ["types", "lint", "diagnostics"]\n')
     fake = (
         "import sys\nif 'pytest' in ' '.join(sys.argv):\n    print('1 passed in 0.01s')\n    sys.exit(0)\n"
         "def console_main(): sys.exit(0)\nmain = console_main\n"
