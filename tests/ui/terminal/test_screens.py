@@ -34,7 +34,7 @@ SAME = (
     ),
     # A call that takes long is shown with its seconds, and cut to make room for them.
     (re.compile(r"^(· strict_patch app.py)\n +(changed .*), \d+\.\d s$", re.MULTILINE), r"\1 → \2"),
-    (re.compile(r"(1 line|…),\s+\d+\.\d\s+s$", re.MULTILINE), r"\1"),
+    (re.compile(r"(\d+ lines?|…),\s+\d+\.\d\s+s$", re.MULTILINE), r"\1"),
     (re.compile(r"^(✗ run_command for n in 1).*… → (exit 3)(?:, \d+\.\d s)?$", re.MULTILINE), r"\1… → \2"),
     (re.compile(r"^[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] (\S+ \S+).*$", re.MULTILINE), r"⠋ \1…"),
     (re.compile(r"\d+\.\d s\b"), "0.1 s"),
