@@ -27,6 +27,9 @@ def delivery_of(data: RunData, *, promoted: bool) -> DeliveryState:
     if promoted:
         left = data.fulfilment is not None and data.fulfilment.open_parts
         failed = any(one.state is not TaskState.DONE for one in data.task_ends)
+        # A part that the user chose or edited, which nothing proves and with which tests still fail.
+        own = data.decision is not None and (bool(data.decision.hunks) or data.decision.edited)
+        failed |= own and data.verdict is Verdict.UNVERIFIED and data.after is not None and bool(data.after.failed)
         return DeliveryState.PARTLY if data.refused or left or failed else DeliveryState.DONE
     unfulfilled = data.fulfilment is not None and data.fulfilment.nothing_fulfilled
     stopped = unfulfilled or data.refused or data.rejected is not None or data.trouble is not None
