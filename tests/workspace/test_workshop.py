@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from opened import Site
-from world import lay, snapshot
+from world import snapshot
 
 from pawl.core.change import Change, ChangeSet, EntryKind, EntryState, Node, RollbackPolicy
 from pawl.core.errors import ConfigError, Conflicted, StoreError, UnknownEntry, UsageError
@@ -15,7 +15,6 @@ from pawl.store.store import Store
 from pawl.workspace.benches import collect, examine
 from pawl.workspace.project import Project
 from pawl.workspace.reversal import Wish
-from pawl.workspace.writer import staging_names
 
 CANARY = "c4nary-Zq8"
 TEN = b"".join(b"line %d\n" % n for n in range(1, 11))
@@ -57,11 +56,10 @@ def test_what_cannot_be_recovered_now_does_not_keep_the_user_from_their_history(
     site.write("one", b"0")
     with site.open() as shop:
         shop.store.journal.begin(shop.new_entry(EntryKind.EDIT, "interrupted"), changes(shop, one=b"1", two=b"2"), {})
-        shop.promoter.locks.mkdir(mode=0o700, exist_ok=True)
-        names = staging_names(shop.promoter.locks, 1)
     site.write("one", b"1")
-    # Folders that cannot be swept, wherever the content would be staged.
-    lay(site.workspace, {f"{name}/folder/file": b"" for name in names})
+    # A disk that has lost what was stored.
+    with sqlite3.connect(site.config.state / "pawl.db") as connection:
+        connection.execute("DELETE FROM content")
     with site.open() as shop:
         assert "entry 1 was interrupted" in shop.unrecovered
         assert shop.entry(1).state is EntryState.PREPARED

@@ -13,7 +13,7 @@ COMMANDS = {
     "audit": "show what each loop cost and achieved, attempt by attempt",
     "approve": "show what a run waits for, and answer it",
     "locate": "find the files and definitions an issue is about, with no model",
-    "web": "serve the page of this workspace on this machine, and open a browser",
+    "web": "open this workspace in a browser: a page that only you can use",
     "acp": "serve an editor over the Agent Client Protocol, on stdin/stdout",
     "models": "list the configured models: reachable or not, and their prices",
     "policy": "show who may do what: tools by mode, stage and role",
