@@ -142,12 +142,12 @@ def verify(bench: Workbench, place: RunCursor) -> NodeOutcome:
             # What is there holds, but the role says itself that it is not all.
             return give_up_task(record, bench.works, place)
         if not some_failed:
-            unchanged = work.changes.digest == bench.works.settled.digest
-            bench.works.settle(place.task)
-            if not unchanged:
+            # Before its checkpoint: a run that is killed between the two finds its work new, and says so again.
+            if work.changes.digest != bench.works.settled.digest:
                 end_task(record, place.task, TaskState.DONE)
             elif not any(one.number == place.task for one in record.data.task_ends):
                 end_task(record, place.task, TaskState.FAILED, UNCHANGED)
+            bench.works.settle(place.task)
         return NodeOutcome.NEXT if place.task < len(record.data.plan) else NodeOutcome.DONE
     outcome = NodeOutcome.GIVE_UP if some_failed else _again(bench, place, judgement, last=same)
     return give_up_task(record, bench.works, place) if outcome is NodeOutcome.GIVE_UP and not some_failed else outcome
