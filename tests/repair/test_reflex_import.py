@@ -38,6 +38,7 @@ def test_a_bug_that_keeps_all_tests_from_being_collected_is_mended(repair):
     assert "if not callable(function)" in repaired.patched()
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F1")
 @pytest.mark.parametrize("conftest", ["", "import table\n"])
 def test_a_function_that_did_its_work_at_import_is_repaired(repair, conftest):
@@ -93,6 +94,7 @@ def test_a_statement_that_is_missing_is_taken_from_its_siblings(repair):
     assert "        self.balance = balance\n        self.log" in repaired.patched()
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F1")
 def test_a_name_that_nobody_binds_is_bound(repair):
     source = """

@@ -53,6 +53,7 @@ def test_windows_newlines_and_other_scripts_survive(repair, tmp_path):
     assert repaired.patched() == source.replace("größe + 2", "größe * 2").replace("\n", "\r\n")
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F1")
 def test_a_missing_statement_is_written_from_the_values_that_the_tests_want(repair):
     source = """
@@ -84,6 +85,7 @@ def test_a_missing_statement_is_written_from_the_values_that_the_tests_want(repa
     assert names["joined"](["p", "q"], ",") == ["p", ",", "q"]
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F1")
 def test_an_expression_is_grown_that_no_template_has(repair):
     source = """
@@ -110,6 +112,7 @@ def test_an_expression_is_grown_that_no_template_has(repair):
     assert names["same_letters"]("stone", "notes!") is False
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F1")
 def test_a_definition_outside_functions_is_repaired(repair):
     source = """

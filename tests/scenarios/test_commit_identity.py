@@ -142,6 +142,7 @@ def change(story: Story, home: Path) -> Story:
     return story
 
 
+@pytest.mark.whole
 def test_a_commit_bears_the_address_that_the_users_files_include(change: Story):
     done = change.do("change a.txt", approve="never", commit="on")
     assert done.commit, done.notes
@@ -174,6 +175,7 @@ def test_a_commit_that_fails_says_of_head_what_is_true(change: Story, prepare: s
     assert any(told in note for note in done.notes), done.notes
 
 
+@pytest.mark.whole
 @pytest.mark.timeout(60)
 def test_a_configuration_of_continued_lines_is_read_in_time(workspace: Path):
     assert values("[a]\nb = " + "x\\\n" * 2_000_000)["a.b"] == "x" * 2_000_000

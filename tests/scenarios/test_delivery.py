@@ -16,6 +16,7 @@ WRONG = "return year % 4 == 0 and year % 100 != 0"
 RIGHT = "return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)"
 
 
+@pytest.mark.whole
 @pytest.mark.spec("C11")
 def test_done_without_a_change_after_a_refusal_is_sent_back_before_the_checks_run_again(story: Story):
     story.model_says(
@@ -54,6 +55,7 @@ def review(*blocking: str) -> dict[str, object]:
     return {**say(json.dumps(body)), "match": {"system": "+    return"}}
 
 
+@pytest.mark.whole
 @pytest.mark.spec("C4", "C6")
 def test_a_review_reads_the_diff_and_reaches_the_user_with_the_question(story: Story):
     story.model_says(*MADE, review("it rounds down"))
@@ -116,6 +118,7 @@ def test_single_edits_of_files_that_nothing_links_need_one_reason_before_deliver
         assert report.question.why == ("'months.py' is changed too, and nothing says why",)
 
 
+@pytest.mark.whole
 def test_work_of_a_model_that_then_refuses_is_not_called_done(story: Story):
     story.model_says(patch("dates.py", LEAP, RIGHT), {**say("I will not go on."), "fault": "refused"})
     report = story.do("fix is_leap: test_century fails", approve="never")
@@ -126,6 +129,7 @@ def test_work_of_a_model_that_then_refuses_is_not_called_done(story: Story):
 REVIEW = {"summary": "read", "findings": [], "missing_tests": [], "confidence": "high"}
 
 
+@pytest.mark.whole
 @pytest.mark.spec("C14", "B11")
 def test_memory_score_and_report_tell_what_the_checks_said(story: Story):
     story.user_writes({"months.py": "def last(month):\n    return 30\n"})

@@ -158,6 +158,7 @@ def test_a_hook_that_stops_the_run_leaves_one_that_can_be_resumed(notes: Story, 
     assert notes.resume(stopped.run).delivery is DeliveryState.DONE
 
 
+@pytest.mark.whole
 def test_a_hook_that_fails_or_takes_too_long_stops_nothing_and_is_told(notes: Story, hooks: Configure, tmp_path: Path):
     hooks(PreToolUse="exit 7", Stop="sleep 30")
     text = (tmp_path / "hooks.json").read_text()

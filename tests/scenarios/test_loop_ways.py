@@ -198,6 +198,7 @@ def test_chaos_attacks_methods_as_the_tests_construct_their_objects(story: Story
     assert "from dates import Cart\n" in text and "    Cart([" in text and ".mean(0)" in text
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("command", "warns"), [(("true",), True), ((), False)])
 def test_a_command_that_shows_no_tests_and_passes_already_is_warned_about(
     story: Story, command: tuple[str, ...], warns: bool

@@ -49,6 +49,7 @@ def ends(story: Story) -> list[tuple[str, AttemptEnd]]:
     return [(f"{one.mode} {one.at.number}.{one.sample}", one.end) for one in ended]
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E1", "E3")
 def test_simple_mode_ends_at_the_first_attempt_that_passes_and_each_begins_afresh(story: Story):
     story.model_says(
@@ -96,6 +97,7 @@ def librarian(*paths: str) -> dict:
     return {"match": {"system": "Role: librarian"}, "answer": {"text": json.dumps(body)}}
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E2", "E3")
 def test_what_simple_mode_leaves_goes_to_full_mode_with_a_summary_of_what_failed(story: Story):
     story.model_says(

@@ -72,6 +72,7 @@ def played(number: int, folder: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.whole
 def test_the_example_of_the_page_does_what_it_says(story: Story, tmp_path: Path):
     lines = played(0, tmp_path)
     assert lines[0] == "RunBegun" and lines[-2] == "RunEnded" and "+    return round(sum(p), 2)" in lines
@@ -312,6 +313,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.whole
 @pytest.mark.spec("B7")
 @pytest.mark.attack("A43")
 def test_an_edited_patch_that_is_hostile_or_torn_is_refused_and_the_run_still_waits(story: Story):
@@ -372,6 +374,7 @@ def test_context_and_cost_are_told_after_each_answer_and_go_on_after_an_interrup
     assert done.cost == meters[-1].cost
 
 
+@pytest.mark.whole
 def test_the_events_of_a_command_begin_with_the_run_and_end_with_its_report(story: Story):
     story.model_says(*FIX)
     waiting = story.do("fix is_leap")

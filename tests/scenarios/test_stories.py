@@ -24,6 +24,7 @@ FIX = (call("file_read", path="dates.py"), patch("dates.py", LEAP, RIGHT), say("
 FIX_AGAIN = (patch("dates.py", "return year % 4 == 1", RIGHT), say("Centuries are leap years only by 400."))
 
 
+@pytest.mark.whole
 @pytest.mark.spec("A1", "B1", "B7", "C5")
 def test_a_bug_is_fixed_shown_approved_the_next_day_and_can_be_undone(story: Story):
     story.model_says(*FIX)
@@ -43,6 +44,7 @@ def test_a_bug_is_fixed_shown_approved_the_next_day_and_can_be_undone(story: Sto
     assert RIGHT not in story.read("dates.py")
 
 
+@pytest.mark.whole
 @pytest.mark.spec("B7", "A15")
 def test_a_feature_in_new_files_is_promoted_without_asking_when_the_user_says_so(story: Story):
     story.model_says(
@@ -68,6 +70,7 @@ def test_a_feature_in_new_files_is_promoted_without_asking_when_the_user_says_so
     assert "def weeks" in story.read("weeks.py")
 
 
+@pytest.mark.whole
 @pytest.mark.spec("A7", "A2")
 def test_a_refactoring_over_three_files_is_one_justified_chain_and_one_undo(story: Story):
     story.user_writes(
@@ -138,6 +141,7 @@ def test_a_command_that_only_a_model_understands_is_run_by_it(story: Story):
     assert done.answer == "It said: from the model."
 
 
+@pytest.mark.whole
 @pytest.mark.spec("B1")
 def test_what_no_words_tell_goes_to_the_agent_which_may_change_something(story: Story):
     story.model_says(
@@ -149,6 +153,7 @@ def test_what_no_words_tell_goes_to_the_agent_which_may_change_something(story: 
     assert (done.intent, done.delivery, done.after) == (Intent.EDIT, DeliveryState.DONE, Counts(passed=3))
 
 
+@pytest.mark.whole
 @pytest.mark.spec("B8")
 def test_the_failing_tests_join_the_talk_that_is_about_them(story: Story):
     story.model_says(
@@ -271,6 +276,7 @@ def test_hunks_that_mend_a_part_are_promoted_and_the_run_does_not_say_done(story
     assert RIGHT in story.read("dates.py") and "else 364" in story.read("dates.py")
 
 
+@pytest.mark.whole
 @pytest.mark.spec("B8", "C5")
 def test_a_false_done_is_refused_and_the_errors_lead_to_the_right_change(story: Story):
     story.model_says(
@@ -357,6 +363,7 @@ def test_chat_mode_that_tries_to_edit_changes_nothing(story: Story):
     assert story.files() == before
 
 
+@pytest.mark.whole
 @pytest.mark.spec("B7")
 @pytest.mark.attack("A43")
 def test_an_approval_of_what_has_changed_since_is_stale_and_asks_again(story: Story):
@@ -386,6 +393,7 @@ def test_what_the_user_changed_meanwhile_in_the_same_place_stands(story: Story):
     assert ended.kept is not None and any("you changed" in line for line in ended.refused)
 
 
+@pytest.mark.whole
 @pytest.mark.spec("B7")
 def test_with_each_the_user_is_asked_before_an_edit_enters_the_bench(story: Story):
     story.model_says(*FIX)
@@ -408,6 +416,7 @@ def test_with_each_a_refused_edit_is_told_to_the_model_with_the_reason(story: St
     assert ended.entry is None
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E1")
 def test_failing_tests_are_mended_by_the_reflex_before_any_model_is_asked(story: Story):
     story.user_writes({"dates.py": story.read("dates.py").replace("365", "364")})
@@ -435,6 +444,7 @@ def test_a_task_whose_preconditions_fail_names_all_of_them(story: Story):
     assert ended.requests == 0 and ended.delivery is DeliveryState.NEEDS_WORK
 
 
+@pytest.mark.whole
 @pytest.mark.spec("A14")
 def test_the_commands_of_the_form_must_succeed(story: Story):
     story.model_says(*FIX, *(say("It holds.") for _ in range(3)))
@@ -523,6 +533,7 @@ def test_a_change_that_the_user_edits_is_held_to_the_rules(
         edited(shop, text)
 
 
+@pytest.mark.whole
 def test_the_instructions_of_the_workspace_are_told_to_the_model(story: Story):
     story.user_writes({"AGENTS.md": "Write dates as ISO 8601.\n"})
     story.model_says(
@@ -534,6 +545,7 @@ def test_the_instructions_of_the_workspace_are_told_to_the_model(story: Story):
     assert story.do("fix is_leap").state is RunState.WAITING
 
 
+@pytest.mark.whole
 @pytest.mark.spec("B11", "C4")
 def test_review_and_score_by_a_model_are_advice_and_their_failure_is_no_failure(
     story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -582,6 +594,7 @@ def test_a_large_request_is_planned_into_tasks_by_the_import_graph_each_verified
     assert str(sheet["task"]).startswith("fix what is wrong with dates") and sheet["next"] == []
 
 
+@pytest.mark.whole
 def test_a_hunk_that_is_not_there_is_a_wrong_request_and_the_run_still_waits(story: Story):
     story.model_says(*FIX)
     waiting = story.do("fix is_leap")
@@ -590,6 +603,7 @@ def test_a_hunk_that_is_not_there_is_a_wrong_request_and_the_run_still_waits(sto
     assert story.approve(waiting, hunks=[1]).delivery is DeliveryState.DONE
 
 
+@pytest.mark.whole
 @pytest.mark.spec("A11")
 def test_when_the_time_of_a_request_is_up_what_is_there_is_kept_and_reported(story: Story):
     before = story.files()

@@ -64,6 +64,7 @@ def python_project(root: Path, files: Mapping[str, str]) -> Path:
     return project(root, {"pyproject.toml": SETTINGS, **files})
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F1", "A8")
 @pytest.mark.timeout(300)
 def test_two_bugs_in_two_functions_are_mended_verified_and_can_be_undone(tmp_path: Path) -> None:
@@ -82,6 +83,7 @@ def test_two_bugs_in_two_functions_are_mended_verified_and_can_be_undone(tmp_pat
     assert snapshot(workspace) == before
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F1", "A12")
 @pytest.mark.timeout(300)
 def test_a_missing_import_is_added_without_a_search(tmp_path: Path) -> None:
@@ -132,6 +134,7 @@ def test_a_patch_that_only_fits_the_examples_is_offered_and_not_taken(tmp_path: 
     assert snapshot(workspace) == before
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F1")
 @pytest.mark.timeout(300)
 def test_patches_that_disagree_are_offered_and_none_is_taken_silently(tmp_path: Path) -> None:

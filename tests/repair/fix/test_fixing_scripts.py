@@ -54,6 +54,7 @@ LAST = "export function last(items) {\n  return items[items.length];\n}\n"
 REQUIRED = "const { test, describe, it } = require('node:test');\nconst assert = require('node:assert');\n"
 
 
+@pytest.mark.whole
 @pytest.mark.spec("A8")
 def test_two_bugs_in_two_functions_of_a_script_are_mended_and_can_be_undone(tmp_path: Path) -> None:
     tests = f"{REQUIRED}const {{ total, isFree }} = require('./cart.js');\n{TESTS}"
@@ -227,6 +228,7 @@ def test_imports_that_all_mend_it_are_offered_one_that_is_picked_is_taken_and_th
     assert 'require("./cart.js")' in (workspace / "bill.js").read_text()
 
 
+@pytest.mark.whole
 def test_a_request_that_would_be_too_large_for_a_file_of_the_bench_keeps_the_likeliest() -> None:
     source = "".join(f"function f{n}(a{n}, b{n}) {{ return a{n} * {n} - b{n}; }}\n" for n in range(2000))
     found = proposed({"many.js": source}, {})

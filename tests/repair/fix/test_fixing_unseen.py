@@ -48,6 +48,7 @@ def fixed_beside(root: Path, files: Mapping[str, str]) -> FixReport:
     return fixed(project(root, GREEN | files), FixRequest(seconds=200))
 
 
+@pytest.mark.whole
 def test_what_no_test_sees_is_mended_by_name(tmp_path: Path) -> None:
     root = tmp_path / "project"
     report = fixed_beside(tmp_path, {name: before for name, (before, _) in MENDED.items()})

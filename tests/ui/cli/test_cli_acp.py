@@ -104,6 +104,7 @@ def played(work: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(asyncio.wait_for(work(), 120))
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F6")
 def test_a_prompt_becomes_a_change_that_the_editor_shows_as_a_diff_and_the_user_promotes(
     project: Project, script: Script, tmp_path: Path
@@ -140,6 +141,7 @@ def test_a_prompt_becomes_a_change_that_the_editor_shows_as_a_diff_and_the_user_
     assert {"undo", "history", "refactoring"} <= offered
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F6")
 def test_a_rejected_change_is_kept_and_a_question_that_was_called_off_can_be_answered_later(
     project: Project, script: Script
@@ -160,6 +162,7 @@ def test_a_rejected_change_is_kept_and_a_question_that_was_called_off_can_be_ans
     assert (pawl.workspace / "app.py").read_text() == RIGHT
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F6")
 def test_edits_that_are_not_saved_are_the_users_own_they_are_merged_or_stop_the_promotion(
     project: Project, script: Script
@@ -185,6 +188,7 @@ def test_edits_that_are_not_saved_are_the_users_own_they_are_merged_or_stop_the_
     assert Path(place).read_text() == before.replace("# first", "# mine")
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F6")
 def test_cancel_stops_the_run_at_once_and_the_session_goes_on(project: Project, script: Script):
     pawl, editor = project(FILES), Editor()
@@ -208,6 +212,7 @@ def test_cancel_stops_the_run_at_once_and_the_session_goes_on(project: Project, 
     assert pawl.json("history", "--runs")["runs"][0]["state"] == "working"
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F6", "C2")
 def test_mode_approval_and_model_stay_the_users(project: Project, script: Script):
     pawl, editor = project(FILES), Editor(answers=["always", "yes"])
@@ -234,6 +239,7 @@ def test_mode_approval_and_model_stay_the_users(project: Project, script: Script
     assert [call.title for call, _ in editor.asked[1:]] == ["promote 2 changed files?"]
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F6")
 def test_a_session_is_loaded_with_all_that_was_said_and_goes_on_in_another_process(project: Project, script: Script):
     pawl, first, second = project(FILES), Editor(), Editor()
@@ -260,6 +266,7 @@ def test_a_session_is_loaded_with_all_that_was_said_and_goes_on_in_another_proce
     assert "First the function" in second.said
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F6")
 def test_wrong_input_of_an_editor_is_an_error_that_says_what_to_do(project: Project, pawl: Pawl, script: Script):
     workspace, editor = project({**FILES, ".env": "TOKEN=abcdef123456\n"}).workspace, Editor()
@@ -290,6 +297,7 @@ def test_wrong_input_of_an_editor_is_an_error_that_says_what_to_do(project: Proj
     assert ".env may not be read by a model and was left out" in editor.said
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F6", "F4")
 @pytest.mark.parametrize("reads", [True, False])
 def test_a_picture_and_a_pdf_of_a_prompt_reach_a_model_that_reads_them_and_of_another_the_user_is_told(
@@ -324,6 +332,7 @@ answer = "It says gouda."
 """
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F6")
 def test_the_editors_mcp_servers_are_offered_after_a_yes_and_not_after_a_no(project: Project, script: Script):
     pawl = project({**FILES, "server.py": mcp_servers.SOURCE})
@@ -346,6 +355,7 @@ def test_the_editors_mcp_servers_are_offered_after_a_yes_and_not_after_a_no(proj
     assert "gouda" in str([one.content for one in second.of("tool_call_update") if one.status == "completed"])
 
 
+@pytest.mark.whole
 def test_without_an_editor_it_says_who_starts_it(pawl: Pawl, tmp_path: Path):
     (tmp_path / "given").write_text("{}")
     for given in ("/dev/null", str(tmp_path / "given")):

@@ -69,6 +69,7 @@ def checked_out(project: Project, tmp_path: Path) -> Path:
     return project(FILES).workspace
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F5")
 def test_an_issue_becomes_a_verified_patch_that_fits_the_checked_out_tree(checked_out: Path, tmp_path: Path):
     before = tmp_path / "before"
@@ -81,6 +82,7 @@ def test_an_issue_becomes_a_verified_patch_that_fits_the_checked_out_tree(checke
     assert (before / "app.py").read_text() == (checked_out / "app.py").read_text() == FILES["app.py"].replace("2", "1")
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F5")
 def test_failing_tests_are_repaired_with_no_model_and_no_request(checked_out: Path, tmp_path: Path):
     code, outputs, said = worked(tmp_path, command="fix", seconds="60")

@@ -42,6 +42,7 @@ def tools_of(body: bytes) -> set[str]:
     return {tool["function"]["name"] for tool in json.loads(body).get("tools", ())}
 
 
+@pytest.mark.whole
 @pytest.mark.spec("D1", "F8")
 def test_a_sub_agent_works_with_its_own_prompt_tools_and_dialogue_and_its_answer_comes_back(
     project: Project, configured: Configured
@@ -69,6 +70,7 @@ def test_a_sub_agent_works_with_its_own_prompt_tools_and_dialogue_and_its_answer
     assert "look at app.py" not in [str(one.get("content")) for one in json.loads(playing.requests[0].body)["messages"]]
 
 
+@pytest.mark.whole
 @pytest.mark.spec("D1")
 def test_what_a_sub_agent_writes_is_part_of_the_change_and_is_verified_with_it(
     project: Project, configured: Configured
@@ -83,6 +85,7 @@ def test_what_a_sub_agent_writes_is_part_of_the_change_and_is_verified_with_it(
     assert (pawl.workspace / "NOTES.md").read_text() == "one note\n"
 
 
+@pytest.mark.whole
 @pytest.mark.spec("D1", "F8")
 def test_sub_agents_of_a_folder_that_is_not_trusted_do_not_exist_and_nobody_else_may_be_sent(
     project: Project, configured: Configured
@@ -265,6 +268,7 @@ def written(pawl: Pawl, tmp_path: Path) -> dict:
     return pawl.json(*words, "write the notes NOTES.md and LIST.md")
 
 
+@pytest.mark.whole
 @pytest.mark.spec("D1", "D2")
 def test_sub_agents_of_one_answer_work_at_the_same_time_on_benches_of_their_own(
     project: Project, configured: Configured, tmp_path: Path
@@ -284,6 +288,7 @@ def test_sub_agents_of_one_answer_work_at_the_same_time_on_benches_of_their_own(
     assert roles.count("typist") == roles.count("clerk") == 2
 
 
+@pytest.mark.whole
 @pytest.mark.spec("D2")
 def test_of_two_sub_agents_that_change_the_same_place_the_later_one_is_not_taken_and_both_sides_are_told(
     project: Project, tmp_path: Path
@@ -297,6 +302,7 @@ def test_of_two_sub_agents_that_change_the_same_place_the_later_one_is_not_taken
     assert (pawl.workspace / "NOTES.md").read_text() == "a note\n"
 
 
+@pytest.mark.whole
 @pytest.mark.spec("D2", "B9")
 def test_a_run_that_is_killed_while_sub_agents_work_goes_on_with_what_each_has_done(
     project: Project, configured: Configured, tmp_path: Path

@@ -201,6 +201,7 @@ def test_a_request_that_could_cost_too_much_is_never_sent(asked: Pawl, configure
     assert playing.requests == []
 
 
+@pytest.mark.whole
 @pytest.mark.spec("B13")
 def test_a_secret_reaches_neither_the_model_nor_the_store(asked: Pawl, configured, state_directory, monkeypatch):
     monkeypatch.setenv("HERE_API_KEY", CANARY)

@@ -6,6 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
+import pytest
 from ui.cli.projects import Project
 from ui.cli.test_cli_do import FILES, RIGHT
 
@@ -30,6 +31,7 @@ def state(folder: Path) -> dict[str, bytes]:
     return {str(one.relative_to(folder)): one.read_bytes() for one in folder.rglob("*") if one.is_file()}
 
 
+@pytest.mark.whole
 def test_git_works_on_the_bench_and_nothing_of_it_is_promoted(project: Project, tmp_path: Path):
     pawl = project({**FILES, ".gitignore": "build/\n", "build/out": "kept\n"})
     for words in (
@@ -48,6 +50,7 @@ def test_git_works_on_the_bench_and_nothing_of_it_is_promoted(project: Project, 
     assert "the end" in said.out + said.err
 
 
+@pytest.mark.whole
 def test_where_nobody_can_be_asked_a_call_is_refused_and_the_run_goes_on(project: Project, tmp_path: Path):
     pawl = project({**FILES, ".pawl/settings.toml": '[permissions]\nask = ["Bash(make *)"]\n'})
     model = turns(tmp_path / "model.jsonl", "make all")

@@ -177,6 +177,7 @@ def test_a_taken_port_gives_way_to_a_free_one(served):
         assert answered(told["port"]) == "hello"
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("mode", "word"), [("dies", "code 3"), ("broken", "status 500")])
 def test_a_server_that_does_not_come_up_is_told_with_its_last_words(served, mode, word):
     pawl = served(mode)
@@ -198,6 +199,7 @@ def test_killing_what_holds_the_server_leaves_no_process_and_no_port(served):
     assert pawl.json("dev", "start")["port"] == told["port"]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("words", "program"),
     [(("dev", "start"), "pawl.checks.supervisor"), (("dev", "start"), "sleep"), (("verify",), "serve.py")],
@@ -230,6 +232,7 @@ def test_a_server_that_is_killed_is_said_to_have_ended(served):
     assert not is_taken(told["port"])
 
 
+@pytest.mark.whole
 def test_the_ladder_asks_the_server_too(served):
     pawl = served()
     told = {step["step"]: step for step in pawl.json("verify", "--all", code=6)["steps"]}
@@ -259,6 +262,7 @@ def test_of_a_long_log_only_the_end_is_read(project: Project, tmp_path: Path):
     assert said.lines == ["first", "last"], said
 
 
+@pytest.mark.whole
 @pytest.mark.spec("A5")
 def test_a_model_serves_its_own_edits_is_told_each_way_to_fail_and_leaves_nothing_behind(served, tmp_path: Path):
     """Nothing of this machine listens for it."""

@@ -39,6 +39,7 @@ def script(tmp_path: Path) -> Script:
     return write
 
 
+@pytest.mark.whole
 @pytest.mark.spec("A1", "B7")
 def test_a_request_waits_for_approval_and_is_promoted_by_another_process(project: Project, script: Script):
     pawl = project(FILES)
@@ -61,6 +62,7 @@ def test_a_request_waits_for_approval_and_is_promoted_by_another_process(project
     assert pawl("approve").code == 42
 
 
+@pytest.mark.whole
 @pytest.mark.spec("B7")
 def test_in_a_terminal_the_user_is_asked_and_may_answer_later(project: Project, script: Script):
     pawl = project(FILES)
@@ -75,6 +77,7 @@ def test_in_a_terminal_the_user_is_asked_and_may_answer_later(project: Project, 
     assert (pawl.workspace / "app.py").read_text() == RIGHT
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F5")
 def test_every_event_is_a_line_and_the_last_is_the_result(project: Project, script: Script):
     pawl = project(FILES)
@@ -150,6 +153,7 @@ answer = "It is {token} (notes.txt:2)."
         assert "first" in brought[0] and len(brought) == 2
 
 
+@pytest.mark.whole
 def test_what_a_model_says_to_pawl_itself_is_not_shown_as_an_answer(project: Project, script: Script):
     pawl = project(FILES)
     checked = json.dumps({"state": "DONE", "evidence": ["it is said"], "remaining": []})
@@ -200,6 +204,7 @@ def test_no_model_is_asked_only_to_sort_a_request(
     assert (told["delivery"], told["intent"]) == (("DONE", "read") if code == 0 else ("NEEDS_WORK", "edit"))
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F5")
 def test_what_needs_a_yes_is_no_success_for_a_program(project: Project, script: Script):
     pawl = project(FILES)
@@ -217,6 +222,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F5")
 @pytest.mark.parametrize(("fault", "code", "subtype"), FAULTS)
 def test_trouble_with_a_model_is_told_in_the_result_and_the_run_can_go_on(
@@ -340,6 +346,7 @@ def test_with_no_model_configured_plain_requests_work_and_the_rest_says_what_to_
     assert resumed.code == 42, "no run is left behind"
 
 
+@pytest.mark.whole
 @pytest.mark.spec("B7")
 def test_a_patch_edited_in_the_users_editor_is_promoted_and_a_spoilt_one_is_not(
     project: Project, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -443,6 +450,7 @@ answer = "Done."
 """
 
 
+@pytest.mark.whole
 @pytest.mark.spec("B13")
 def test_a_secret_file_that_a_run_wrote_is_said_to_be_left_out(project: Project, script: Script):
     pawl = project(FILES)
@@ -461,6 +469,7 @@ def test_a_model_that_cannot_be_asked_is_told_before_any_test_runs_and_no_run_is
     assert pawl.json("history", "--runs")["runs"] == []
 
 
+@pytest.mark.whole
 def test_ctrl_c_at_a_question_ends_pawl_at_the_first_press_and_the_run_still_waits(project: Project, script: Script):
     pawl = project(FILES)
     for words in (("do", "fix the bug in after", "--model", script(FIX)), ("approve",)):
@@ -471,6 +480,7 @@ def test_ctrl_c_at_a_question_ends_pawl_at_the_first_press_and_the_run_still_wai
     assert pawl.json("approve", "--yes")["delivery"] == "DONE"
 
 
+@pytest.mark.whole
 @pytest.mark.spec("B7")
 def test_by_products_of_commands_are_no_part_of_the_change(project: Project, script: Script):
     made = "mkdir -p .benchmarks build/lib docs; touch .coverage coverage.xml docs/a.txt; python -m pytest -q"

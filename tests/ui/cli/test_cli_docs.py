@@ -222,6 +222,7 @@ ASKED = {
 }
 
 
+@pytest.mark.whole
 def test_every_key_of_every_json_object_is_documented(pawl: Pawl):
     elsewhere = (
         "session",

@@ -64,6 +64,7 @@ def test_tests_that_import_another_copy_prove_nothing(tmp_path):
     assert "not that of the workspace" in suite_of(told)["reason"]
 
 
+@pytest.mark.whole
 @pytest.mark.usefixtures("active_environment")
 def test_a_source_folder_that_is_not_installed_is_put_on_the_import_path(tmp_path):
     starts = "import subprocess\nimport sys\n\n\ndef test_started():\n"

@@ -98,6 +98,7 @@ def test_52_when_the_state_folder_is_not_absolute(pawl: Pawl, monkeypatch: pytes
     assert pawl("history").code == 52
 
 
+@pytest.mark.whole
 def test_75_when_another_pawl_is_writing_and_nothing_is_lost(pawl: Pawl, state_directory: Path):
     locks = state_directory / "locks"
     locks.mkdir(mode=0o700)

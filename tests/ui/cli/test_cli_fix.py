@@ -123,6 +123,7 @@ def test_a_file_that_cannot_be_loaded_is_mended_where_the_map_knows_how(project:
     assert (pawl.workspace / "app.py").read_text() == RIGHT
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("tests", [PYTEST, UNITTEST])
 def test_a_file_that_cannot_be_loaded_is_named_with_the_error_and_its_place(project: Project, tests: str):
     source = f'{RIGHT}\n\nraise RuntimeError("no licence")\n'
@@ -132,6 +133,7 @@ def test_a_file_that_cannot_be_loaded_is_named_with_the_error_and_its_place(proj
     assert said.lines[-1] == "correct that line and run this again"
 
 
+@pytest.mark.whole
 def test_a_broken_test_is_left_to_its_author(project: Project):
     said = untouched(project({**SETTINGS, "app.py": RIGHT, "test_app.py": PYTEST.replace("test_after()", "test_(:")}))
     assert (said.code, said.lines[-1]) == (1, "Pawl does not edit tests: fix test_app.py:4 and run this again")
@@ -390,6 +392,7 @@ def test_each_of_the_patches_that_disagree_can_be_taken_with_the_command_that_is
     assert told["advice"].startswith(f"choose with: {again} --pick N; --accept-first takes the likeliest")
 
 
+@pytest.mark.whole
 def test_wrong_requests_are_refused_with_the_next_step(project: Project):
     pawl = project({"app.py": WRONG, "test_app.py": UNITTEST, "notes.txt": ""})
     cases = {

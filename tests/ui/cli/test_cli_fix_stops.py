@@ -52,6 +52,7 @@ def processes(word: Path) -> list[str]:
     return found
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("files", "until", "number", "code"),
     [

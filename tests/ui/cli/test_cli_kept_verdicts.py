@@ -44,6 +44,7 @@ def test_an_edit_deep_in_node_modules_is_seen(project: Project, monkeypatch: pyt
     assert verdict_of(pawl, 1) == (False, "fail")
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("place", [".venv", "../outside"])
 def test_an_edit_deep_in_site_packages_is_seen(project: Project, monkeypatch: pytest.MonkeyPatch, place: str):
     test = (

@@ -18,6 +18,7 @@ __all__ = ["script"]
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "tiers.yaml"
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E3", "E5")
 def test_a_loop_promotes_what_the_checks_accept_and_the_audit_tells_what_it_cost(project: Project, script: Script):
     pawl = project(FILES)
@@ -35,6 +36,7 @@ def test_a_loop_promotes_what_the_checks_accept_and_the_audit_tells_what_it_cost
     assert pawl("audit", "r00000000").code == 42
 
 
+@pytest.mark.whole
 @pytest.mark.spec("E4")
 def test_the_tier_file_wins_over_flags_with_a_warning_and_its_mistakes_are_told_with_their_place(
     project: Project, script: Script

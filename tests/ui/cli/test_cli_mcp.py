@@ -42,6 +42,7 @@ def agreed(project: Project, configured: Configured, way: str, more: str = "") -
     return pawl
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F6")
 @pytest.mark.parametrize(("way", "version"), [("plain", "2025-06-18"), ("modern", "2026-07-28"), ("strict", "2025-06")])
 def test_a_tool_of_a_server_is_told_and_called_in_both_eras(
@@ -107,6 +108,7 @@ def test_the_example_of_a_file_with_servers_can_be_used_as_it_is(project: Projec
     assert listed == dict.fromkeys(("files", "history", "tracker"), "not agreed")
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F6", "G4")
 def test_a_call_is_asked_about_unless_a_rule_allows_it_and_a_rule_denies_it(project: Project, configured: Configured):
     pawl = agreed(project, configured, "plain")
@@ -119,6 +121,7 @@ def test_a_call_is_asked_about_unless_a_rule_allows_it_and_a_rule_denies_it(proj
     assert ruled == {"echo": "ask", "look": "allow"}
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F6")
 @pytest.mark.parametrize(
     ("way", "told"),
@@ -171,6 +174,7 @@ def test_many_tools_do_not_flood_a_request_and_are_found_by_a_search(project: Pr
     assert "'mcp__cheese__report_500' is not a tool" in unknown and "'delegate' is not a tool" in other
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F6", "G4")
 @pytest.mark.parametrize("way", ["changed", "added"])
 def test_definitions_that_changed_suspend_a_server_until_the_user_agrees_again(

@@ -55,6 +55,7 @@ def played(pawl: Pawl, configured: Configured, settings: str) -> tuple[dict, lis
     return said, [[one["content"] for one in messages[-4:]] for messages in told]
 
 
+@pytest.mark.whole
 def test_the_same_work_is_done_through_the_servers_as_directly(
     project: Project, configured: Configured, state_directory: Path
 ):
@@ -73,6 +74,7 @@ def test_the_same_work_is_done_through_the_servers_as_directly(
     assert not [way for way in taken if "direct" in way]
 
 
+@pytest.mark.whole
 def test_where_the_servers_fail_the_same_calls_are_made_directly_and_the_log_says_so(
     project: Project, configured: Configured, state_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -111,6 +111,7 @@ def test_no_module_of_the_workspace_runs_on_this_machine(pawl: Pawl, tmp_path: P
     assert not marker.exists()
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F6")
 @pytest.mark.parametrize("modern", [False, True], ids=["older", "newer"])
 def test_a_persons_yes_promotes_and_undoes_and_a_no_does_not(pawl: Pawl, modern: bool):
@@ -144,6 +145,7 @@ def test_where_nobody_can_be_asked_the_entry_stays_unless_the_settings_allow_it(
     assert (pawl.workspace / "made.txt").exists()
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F6")
 @pytest.mark.parametrize("modern", [False, True], ids=["older", "newer"])
 def test_results_have_the_types_that_the_tools_promise(pawl: Pawl, modern: bool):
@@ -192,6 +194,7 @@ def test_what_is_wrong_is_answered_and_the_server_goes_on(pawl: Pawl):
         assert client.ask("ping", {})["result"] == {}
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F6")
 def test_a_call_tells_its_progress_and_is_stopped_when_the_client_says_so(pawl: Pawl):
     with serving(pawl) as client:

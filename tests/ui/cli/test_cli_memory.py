@@ -144,6 +144,7 @@ key_env = ["HERE_API_KEY"]
     assert "Ships on Fridays." in second and CANARY not in second
 
 
+@pytest.mark.whole
 @pytest.mark.spec("B4")
 def test_a_question_that_was_answered_is_answered_again_for_nothing_while_its_files_stand(asked: Pawl, script: Script):
     words = ("ask", "--model", script(), "how many retries?")
@@ -196,6 +197,7 @@ def test_an_answer_that_cannot_be_relied_on_is_not_kept(asked: Pawl, script: Scr
     assert [asked.json(*words)["cached"] for _ in range(2)] == [False, False]
 
 
+@pytest.mark.whole
 @pytest.mark.spec("B4")
 def test_another_model_another_memory_or_another_script_is_asked_anew(asked: Pawl, script: Script, tmp_path: Path):
     words = ("ask", "--model", script(), "how many retries?")

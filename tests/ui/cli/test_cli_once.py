@@ -66,6 +66,7 @@ def test_a_question_is_answered_in_one_request_with_the_code_in_it(project: Proj
     assert (told["requests"], [one["path"] for one in told["citations"]]) == (1, ["text.py", "test_text.py"])
 
 
+@pytest.mark.whole
 @pytest.mark.spec("B4", "E9")
 @pytest.mark.parametrize(
     "answer",

@@ -70,6 +70,7 @@ def sent(playing: ProviderSocket) -> str:
     return "\n".join(request.body.decode() for request in playing.requests)
 
 
+@pytest.mark.whole
 @pytest.mark.spec("G4")
 @pytest.mark.parametrize("way", WAYS)
 def test_what_may_not_be_read_reaches_no_model_by_any_tool_or_pack(project: Project, configured: Configured, way: str):
@@ -92,6 +93,7 @@ COMMANDS = Said(
 )
 
 
+@pytest.mark.whole
 @pytest.mark.spec("G4")
 def test_commands_of_a_model_are_shown_nothing_that_may_not_be_read_and_the_checks_are(
     project: Project, configured: Configured
@@ -110,6 +112,7 @@ def test_commands_of_a_model_are_shown_nothing_that_may_not_be_read_and_the_chec
     assert CANARY in (pawl.workspace / "private/rounding.py").read_text()
 
 
+@pytest.mark.whole
 @pytest.mark.spec("G4")
 def test_hooks_are_shown_nothing_that_may_not_be_read_also_where_the_agent_wrote_them(
     project: Project, configured: Configured
@@ -128,6 +131,7 @@ def test_hooks_are_shown_nothing_that_may_not_be_read_also_where_the_agent_wrote
     assert CANARY not in sent(playing)
 
 
+@pytest.mark.whole
 @pytest.mark.spec("G4")
 @pytest.mark.parametrize("way", ["ask", "do"])
 def test_without_a_rule_the_same_file_is_found_and_packed(project: Project, configured: Configured, way: str):
@@ -148,6 +152,7 @@ def test_a_file_that_is_asked_about_is_left_out_of_packs_and_refused_where_nobod
     assert "Read(private/**) asks about it, and nobody can be asked here" in sent(playing)
 
 
+@pytest.mark.whole
 @pytest.mark.spec("G4")
 def test_a_file_that_the_user_says_yes_to_is_read_and_the_others_are_not(project: Project, configured: Configured):
     pawl = project({**FILES, "private/other.py": "other = 'also-private'\n"})
@@ -212,6 +217,7 @@ def test_a_review_shows_no_change_of_a_file_that_may_not_be_read(project: Projec
 OWN, REPOSITORY, NEAREST = "Answer as the user's own file says.", "As the root says.", "As the shop says."
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F8", "A15")
 @pytest.mark.parametrize("way", WAYS)
 def test_every_role_is_sent_the_users_own_instructions_and_then_the_repositorys(
@@ -228,6 +234,7 @@ def test_every_role_is_sent_the_users_own_instructions_and_then_the_repositorys(
         assert -1 < body.find(OWN) < body.find(REPOSITORY) < body.find(NEAREST), body
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F8")
 @pytest.mark.parametrize("way", ["do", "loop"])
 def test_the_hooks_for_the_end_of_a_session_are_called_after_each_command(

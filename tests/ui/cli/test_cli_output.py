@@ -68,11 +68,13 @@ def sources() -> Iterator[tuple[str, ast.AST]]:
             yield name, ast.parse(path.read_text())
 
 
+@pytest.mark.whole
 def test_one_place_writes_what_a_person_or_a_program_reads():
     found = {(name, function) for name, tree in sources() for function, _ in writes(tree)}
     assert found == set(MAY_WRITE)
 
 
+@pytest.mark.whole
 def test_colours_are_drawn_only_by_those_who_make_them():
     callers = {
         name

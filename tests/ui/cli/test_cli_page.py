@@ -10,6 +10,7 @@ from ui.cli.test_cli_do import FILES, FIX, RIGHT, Script, script
 __all__ = ["script"]
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F7", "B7")
 def test_a_request_is_followed_answered_by_hunk_and_undone(project: Project, script: Script):
     pawl = project(FILES)
@@ -43,6 +44,7 @@ def test_a_request_is_followed_answered_by_hunk_and_undone(project: Project, scr
         assert [one["kind"] for one in tab.command("history")["body"]["entries"]] == ["undo", "edit"]
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F7")
 def test_a_run_of_a_terminal_is_seen_in_the_page_and_answered_there(project: Project, script: Script):
     pawl = project(FILES)
@@ -57,6 +59,7 @@ def test_a_run_of_a_terminal_is_seen_in_the_page_and_answered_there(project: Pro
     assert (pawl.workspace / "app.py").read_text() == FILES["app.py"]
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F7")
 def test_words_steer_the_run_that_works_others_are_queued_and_a_stopped_run_is_resumed(
     project: Project, script: Script
@@ -130,6 +133,7 @@ def test_without_a_page_or_with_a_port_that_is_taken_it_says_what_to_do(project:
     assert pawl("web", "--port", "70000").code == 42
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F7", "B7")
 def test_a_server_that_is_killed_loses_neither_a_run_nor_a_question(project: Project, script: Script):
     pawl = project(FILES)

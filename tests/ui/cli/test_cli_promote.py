@@ -37,6 +37,7 @@ def model(tmp_path: Path) -> Model:
     return says
 
 
+@pytest.mark.whole
 @pytest.mark.spec("A8", "B9")
 def test_some_files_of_a_refused_entry_are_promoted_verified_and_can_be_undone(project: Project, model: Model):
     pawl = project(FILES)
@@ -61,6 +62,7 @@ def test_some_files_of_a_refused_entry_are_promoted_verified_and_can_be_undone(p
     assert (pawl.workspace / "app.py").read_text() == WRONG
 
 
+@pytest.mark.whole
 def test_a_program_reads_what_became_of_each_part_and_each_entry_keeps_its_own_evidence(project: Project, model: Model):
     pawl = project({**FILES, "app.py": RIGHT})
     turns = (writes("digits.py", DIGITS + "\n\nBASE = 10\n"), {"answer": {"text": "Done."}}, writes("app.py", WRONG))

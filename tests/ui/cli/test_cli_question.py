@@ -134,6 +134,7 @@ def test_a_session_shows_it_too(asked, monkeypatch: pytest.MonkeyPatch):
         terminal.expect("done")
 
 
+@pytest.mark.whole
 def test_what_is_approved_is_what_runs_and_what_is_kept(asked):
     pawl, words = asked
     command = "rm -rf build && echo 'x = 2' > app.py"
@@ -171,6 +172,7 @@ def test_other_arguments_are_shown_the_same_way(asked, tmp_path: Path):
     assert "characters that reorder text" in said.out and "\x1b" not in said.out
 
 
+@pytest.mark.whole
 def test_a_change_is_shown_with_long_lines_counted_and_line_ends_told(asked, tmp_path: Path):
     pawl, words = asked
     (pawl.workspace / "ends.txt").write_text("one\ntwo\n")
@@ -184,6 +186,7 @@ def test_a_change_is_shown_with_long_lines_counted_and_line_ends_told(asked, tmp
     assert max(map(len, said.lines)) < 900
 
 
+@pytest.mark.whole
 def test_thousands_of_paths_are_counted_beside_the_question(asked):
     pawl, words = asked
     said = pawl(*words("mkdir many; cd many; seq 2000 | xargs touch 'a\nb'"))

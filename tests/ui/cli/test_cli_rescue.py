@@ -45,6 +45,7 @@ def test_rescue_commands_work_in_the_home_folder_and_below_the_workspace(
     assert (pawl.workspace / "README.md").read_text().startswith("# Greeter")
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("house", ["ordinary"], indirect=True)
 def test_a_folder_that_cannot_be_written_can_be_looked_at_and_verified(house: House):
     house.applied("echo b > a.txt")

@@ -102,6 +102,7 @@ def shop(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     return pawl
 
 
+@pytest.mark.whole
 def test_after_everything_was_done_with_them_they_stand_nowhere(
     shop: Pawl, tmp_path: Path, state_directory: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -158,6 +159,7 @@ def test_after_everything_was_done_with_them_they_stand_nowhere(
     assert {name: several for name, several in found.items() if several} == {}
 
 
+@pytest.mark.whole
 def test_a_change_that_would_hold_one_is_asked_about_even_where_nothing_is(shop: Pawl, tmp_path: Path):
     write = {"name": "file_write", "arguments": {"path": "conf.py", "content": f"X = {VALUES['GITHUB_TOKEN']!r}\n"}}
     (tmp_path / "model.jsonl").write_text(turns(*CALLS[4:], write))

@@ -54,6 +54,7 @@ def do(pawl: Pawl, text: str, *words: str, request: str = "add before to app.py"
     return pawl("do", request, "--model", f"scripted:{script}", "--approve", "never", *words)
 
 
+@pytest.mark.whole
 def test_the_tests_that_a_change_reaches_are_run_and_counted(pawl):
     said = do(pawl, APP + "\n\ndef before(number):\n    return number - 1\n")
     assert said.code == 0, said
@@ -61,6 +62,7 @@ def test_the_tests_that_a_change_reaches_are_run_and_counted(pawl):
     assert "pawl verify --full" in said.out
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -86,6 +88,7 @@ def test_tests_where_the_project_s_own_command_does_not_look_are_only_run_for_a_
     assert f"3 of {OTHERS + 2} tests, " in pawl("verify", "--only", "tests").out
 
 
+@pytest.mark.whole
 def test_tests_that_the_request_names_are_among_them(pawl):
     (pawl.workspace.parent / "settings.toml").write_text("[verify]\nbudget = 0.001\n")
     request = "add before to app.py; test_7, test_8 and tests.test_other9.test_9 must pass"
@@ -93,6 +96,7 @@ def test_tests_that_the_request_names_are_among_them(pawl):
     assert f"3 of {OTHERS + 2} tests, " in said.out, said
 
 
+@pytest.mark.whole
 def test_fix_of_a_named_test_runs_no_whole_suite_that_is_too_large_and_says_so(pawl):
     for words in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "all"]):
         subprocess.run(["git", *words], cwd=pawl.workspace, check=True)
@@ -102,12 +106,14 @@ def test_fix_of_a_named_test_runs_no_whole_suite_that_is_too_large_and_says_so(p
     assert any(note.startswith("whole suite not run") for note in said["notes"]), said
 
 
+@pytest.mark.whole
 def test_a_change_that_they_refute_is_refused(pawl):
     said = do(pawl, APP.replace("+ 1", "+ 2"))
     assert "2 failed" in said.out
     assert (pawl.workspace / "app.py").read_text() == APP
 
 
+@pytest.mark.whole
 def test_verify_runs_what_uncommitted_work_reaches_and_everything_in_full(pawl):
     commit(pawl)
     (pawl.workspace / "app.py").write_text(APP + "\n\nLIMIT = 3\n")
@@ -118,6 +124,7 @@ def test_verify_runs_what_uncommitted_work_reaches_and_everything_in_full(pawl):
     assert "whole suite not run" not in full.out
 
 
+@pytest.mark.whole
 def test_verify_of_a_clean_workspace_runs_what_the_last_commit_reaches_and_never_unasked_everything(pawl):
     commit(pawl)
     said = pawl("verify", "--only", "tests")
@@ -129,6 +136,7 @@ def test_verify_of_a_clean_workspace_runs_what_the_last_commit_reaches_and_never
     assert f"2 of {OTHERS + 2} tests, all that import `app`" in said.out, said
 
 
+@pytest.mark.whole
 def test_of_a_large_clean_workspace_no_file_is_looked_at_for_what_would_be_old(small):
     for number in range(LARGE):
         (small.workspace / f"part{number}.py").write_text("nowhere\n")
@@ -142,6 +150,7 @@ def test_of_a_large_clean_workspace_no_file_is_looked_at_for_what_would_be_old(s
     assert (said.code, "part1.py" in said.out) == (1, False), said
 
 
+@pytest.mark.whole
 def test_no_more_tests_are_chosen_than_the_run_has_time_for(pawl):
     (pawl.workspace.parent / "settings.toml").write_text("[verify]\nbudget = 600\n")
     for number in range(OTHERS):
@@ -169,6 +178,7 @@ def small(pawl: Pawl) -> Pawl:
     return pawl
 
 
+@pytest.mark.whole
 def test_findings_in_committed_files_are_old_and_those_in_what_depends_on_new_work_are_not(small):
     work = small.workspace
     (work / "tests/broken.py").write_text("def f(:\n")
@@ -205,6 +215,7 @@ def test_a_repository_that_borrows_its_objects_is_said_to_be_unread(small, tmp_p
     assert said not in small("doctor").out
 
 
+@pytest.mark.whole
 def test_lint_holds_no_test_back_and_kinds_can_be_chosen(small):
     (small.workspace / "extra.py").write_text("def f():\n    return undefined_name\n")
     said = small("verify")
@@ -224,6 +235,7 @@ def test_parameters_of_a_test_may_be_anything(small):
     assert said.code == 0 and "6 passed" in said.out, said
 
 
+@pytest.mark.whole
 def test_a_test_that_fails_only_with_the_change_and_in_company_leaves_it_unverified(small):
     (small.workspace / "tests/test_mood.py").write_text(
         "import app\n\n\ndef test_mood(request):\n"
@@ -234,6 +246,7 @@ def test_a_test_that_fails_only_with_the_change_and_in_company_leaves_it_unverif
     assert "tests/test_mood.py::test_mood is flaky: it failed, and passed when it was run again alone" in said.out
 
 
+@pytest.mark.whole
 def test_a_test_that_cannot_run_alone_is_no_excuse_for_a_change(small):
     (small.workspace.parent / "settings.toml").write_text("")
     (small.workspace / "tests/test_company.py").write_text(
@@ -245,6 +258,7 @@ def test_a_test_that_cannot_run_alone_is_no_excuse_for_a_change(small):
     assert "flaky" not in said.out + said.err and "after     1 failed, 2 passed" in said.out, said
 
 
+@pytest.mark.whole
 def test_a_suite_whose_parameters_look_like_secrets_is_timed_all_the_same(small, state_directory: Path):
     address = "http://kim:hunter2hunter2@example.org/"
     (small.workspace / "tests/test_odd.py").write_text(
@@ -270,6 +284,7 @@ ready = "python3 -c 'import socket; socket.create_connection((\\"127.0.0.1\\", 8
 """
 
 
+@pytest.mark.whole
 def test_services_of_the_settings_serve_the_tests_and_end_with_them(small):
     (small.workspace / "tests/test_served.py").write_text(CONNECTS)
     settings = small.workspace.parent / "settings.toml"
@@ -289,6 +304,7 @@ def test_a_test_that_lacks_a_service_is_not_run_rather_than_failed(small):
     assert "1 not run: needs Redis" in said.out
 
 
+@pytest.mark.whole
 def test_a_file_that_is_too_large_to_read_ends_nothing(small):
     (small.workspace / "numbers.py").write_text(f"x = {'1' * 1_200_000!r}\n")
     said = do(small, APP + "\n\ndef before(number):\n    return number - 1\n")
@@ -311,6 +327,7 @@ def test_the_whole_suite_runs_afterwards_in_the_background_and_the_history_tells
     assert f"fail, {OTHERS + 1} passed, 1 failed; new: tests/test_other1.py::test_1" in told, told
 
 
+@pytest.mark.whole
 def test_the_suite_of_an_entry_that_is_not_the_newest_is_not_run(pawl):
     assert do(pawl, APP + "\n\ndef before(number):\n    return number - 1\n").code == 0
     pawl("undo")

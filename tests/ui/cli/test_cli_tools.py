@@ -23,6 +23,7 @@ def told(pawl: projects.Project, tmp_path: Path, *calls: tuple[str, dict[str, ob
     return [part["content"] for part in contents if part["type"] == "tool_result"]
 
 
+@pytest.mark.whole
 @pytest.mark.spec("A5")
 def test_a_model_lists_edits_a_range_takes_back_and_tests(project: projects.Project, tmp_path: Path):
     files = {**FILES, "lib/deep/a.py": "", "lib/deep/b.py": "", "lib/c.py": ""}

@@ -38,6 +38,7 @@ def test_programs_are_told_everything_the_page_names(project: Project):
     assert standings(told)["tests"] == "fail"
 
 
+@pytest.mark.whole
 def test_what_has_not_changed_is_not_run_again_and_what_has_is(project: Project):
     pawl = project(GREEN)
     pawl.json("verify")
@@ -51,12 +52,14 @@ def test_what_has_not_changed_is_not_run_again_and_what_has_is(project: Project)
     assert not any(step["cached"] for step in pawl.json("verify", "--fresh")["steps"])
 
 
+@pytest.mark.whole
 def test_the_first_failure_ends_it_unless_all_is_asked_for(project: Project):
     pawl = project({**GREEN, "broken.py": "def f(:\n", "app.py": WRONG})
     assert standings(pawl.json("verify", code=1))["tests"] == "skipped"
     assert standings(pawl.json("verify", "--all", code=1))["tests"] == "fail"
 
 
+@pytest.mark.whole
 def test_a_baseline_sets_old_findings_apart(project: Project):
     pawl = project({**GREEN, "app.py": WRONG, "test_more.py": MORE})
     assert pawl("verify").code == 1
@@ -76,6 +79,7 @@ def test_nothing_to_verify_is_said_and_is_no_success(project: Project):
     assert said.code == 6 and "verdict   unverified" in said.lines, said
 
 
+@pytest.mark.whole
 def test_the_settings_add_and_leave_out_steps(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     pawl = project(GREEN)
     settings = tmp_path / "verify.toml"
@@ -101,6 +105,7 @@ NESTED = "[" * 100_000
 SAYS = "#!/bin/sh\ncase \"$*\" in *sys.version*) printf '%s' '{}';; *) exit 1;; esac\n"
 
 
+@pytest.mark.whole
 @pytest.mark.attack("A54")
 @pytest.mark.parametrize(
     "files",
@@ -146,6 +151,7 @@ def test_a_workspace_does_not_choose_which_folders_are_walked(project: Project, 
         assert '"cached": true' not in said.out and said.out, said
 
 
+@pytest.mark.whole
 @pytest.mark.attack("A39")
 def test_a_fifo_that_holds_a_check_up_is_named(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "config.toml").write_text("[verify]\nseconds = 2\n")
@@ -156,6 +162,7 @@ def test_a_fifo_that_holds_a_check_up_is_named(project: Project, tmp_path: Path,
     assert "the FIFO './d/pipe' stands there, which holds up whatever reads it" in tests["reason"], tests
 
 
+@pytest.mark.whole
 def test_tests_that_could_not_run_are_not_said_to_be_verified(project: Project):
     pawl = project({**GREEN, "pyproject.toml": "[tool.pytest.ini_options]\n"})
     said = pawl("verify", "--test", "no-such-runner")
@@ -170,6 +177,7 @@ def test_tests_that_could_not_run_are_not_said_to_be_verified(project: Project):
         assert said.code == 6 and "shows no test" in said.lines[-1], said
 
 
+@pytest.mark.whole
 def test_a_project_without_tests_is_not_said_to_be_verified(project: Project):
     said = project({"app.py": RIGHT})("verify")
     assert said.code == 6 and said.lines[-2] == "verdict   unverified", said
@@ -178,6 +186,7 @@ def test_a_project_without_tests_is_not_said_to_be_verified(project: Project):
 LEAVES_OUT = "def pytest_collection_modifyitems(config, items):\n    {}items[:] = items[1:]\n"
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("openly", ["", "config.hook.pytest_deselected(items=items[:1])\n    "])
 def test_a_conftest_that_leaves_tests_out_is_named_and_nothing_is_verified(
     project: Project, active_environment: None, openly: str
@@ -188,6 +197,7 @@ def test_a_conftest_that_leaves_tests_out_is_named_and_nothing_is_verified(
     assert "code of the project (conftest.py, a plugin) leaves out test_app.py::" in said.lines[-1]
 
 
+@pytest.mark.whole
 def test_tests_that_options_deselect_are_counted(project: Project, active_environment: None):
     pawl = project({**GREEN, "test_more.py": MORE, "pytest.ini": "[pytest]\naddopts = -k more\n"})
     said = pawl("verify")

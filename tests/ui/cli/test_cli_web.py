@@ -53,6 +53,7 @@ def test_a_page_is_given_as_text_and_as_data_where_a_rule_allows_its_host(projec
     assert len(site.requests) == 3 and "cookie" not in site.requests[0].headers
 
 
+@pytest.mark.whole
 @pytest.mark.spec("G4")
 def test_without_a_rule_nobody_is_asked_headless_and_nothing_leaves_the_machine(
     project: Project, configured: Configured

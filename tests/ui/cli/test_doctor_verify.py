@@ -64,6 +64,7 @@ def test_a_history_of_every_kind_is_sound_at_each_step(site: DevSite):
     assert "every stored content is intact" in site.pawl("doctor", "--verify")[1]
 
 
+@pytest.mark.whole
 def test_leftovers_of_another_user_are_no_problem_and_stay(site: DevSite):
     if os.geteuid() != 0:
         pytest.skip("only root can give files away")
@@ -102,6 +103,7 @@ def test_without_bubblewrap_the_state_is_as_sound(site: DevSite):
     assert (code, err) == (0, "") and "every stored content is intact" in out
 
 
+@pytest.mark.whole
 def test_the_work_of_a_run_that_waits_is_counted(project: Project, script: Script, state_directory: Path):
     pawl = project(FILES)
     assert pawl("do", "fix", "the", "bug", "in", "after", "--model", script(FIX)).code == 4

@@ -187,6 +187,7 @@ def test_a_test_framework_of_the_users_own_is_run_and_counted(installed: Install
     assert ended.code == 0 and "1 passed" in ended.out + ended.err, ended
 
 
+@pytest.mark.whole
 def test_a_check_of_the_users_own_is_part_of_the_ladder(installed: Installed):
     installed.config_of_page("verify.step")
     (installed.pawl.workspace / "notes.txt").write_text("a\tb\n")
@@ -205,6 +206,7 @@ def test_what_a_hook_says_is_told_to_the_model(installed: Installed):
     assert any("prefers short names" in text for text in told)
 
 
+@pytest.mark.whole
 def test_a_tool_of_a_package_is_offered_called_and_fails_by_name(installed: Installed):
     installed.package()
     installed.config_of_page("extensions")
@@ -245,6 +247,7 @@ todos = OwnTool(purpose="p", text="Does things.", input=What, effect=Effect.EFFE
 """
 
 
+@pytest.mark.whole
 def test_a_tool_of_a_package_has_no_more_of_the_bench_than_its_effect_and_the_rules_give(installed: Installed):
     workspace = installed.pawl.workspace
     (workspace / ".env").write_text("TOKEN=hidden\n")
@@ -271,6 +274,7 @@ def test_a_tool_of_a_package_has_no_more_of_the_bench_than_its_effect_and_the_ru
     assert broken.startswith("tool_error") and "'my-pawl' failed: ZeroDivisionError: oh" in broken
 
 
+@pytest.mark.whole
 def test_what_a_tool_of_a_package_writes_is_verified_promoted_and_undone(installed: Installed):
     installed.package(GREEDY.replace("EFFECT", "WRITES"))
     installed.config('[extensions]\ntools = ["todos"]\n')
@@ -338,6 +342,7 @@ def test_the_table_of_retries_is_enough_for_other_limits(installed: Installed):
     refused(installed.pawl("ask", "why?"), "retries", "bas")
 
 
+@pytest.mark.whole
 def test_questions_of_one_form_share_an_answer_that_still_holds(installed: Installed):
     installed.package()
     installed.config_of_page("extensions")

@@ -178,6 +178,7 @@ def stands(pawl: Pawl, case: Case) -> bool:
     return path.exists() and path.read_text() == case.text
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", [pytest.param(name, marks=marks) for name, marks in WHOLE.items()])
 def test_verify_says_what_the_table_says(ground: Ground, name: str):
     """What it found before the change is the baseline."""
@@ -190,6 +191,7 @@ def test_verify_says_what_the_table_says(ground: Ground, name: str):
     assert (said.code == 0) is case.accepted, said
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("command", "name"), rows(*COMMANDS))
 def test_a_change_is_promoted_exactly_when_verify_accepts_it(ground: Ground, command: str, name: str):
     case = CASES[name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
+import pytest
 from ui.terminal.conftest import Place
 
 TALK = """
@@ -27,6 +28,7 @@ def git(place: Place, *words: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.whole
 def test_a_plan_is_handed_over_committed_and_a_later_request_rewound(place: Place):
     git(place, "init", "-q")
     git(place, "add", ".")
@@ -71,6 +73,7 @@ answer = "Done."
 """
 
 
+@pytest.mark.whole
 def test_before_each_edit_its_diff_is_shown_with_the_reason_and_always_is_asked_once(place: Place):
     with place.open("--model", place.model(EDITS), "--approve", "each", columns=100) as seen:
         seen.expect_status("asks before each edit")

@@ -59,6 +59,7 @@ def host(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F4")
 def test_what_the_session_promoted_becomes_a_pull_request_without_the_users_own_edits(place: Place, host: Path):
     known = host / "known"
@@ -89,6 +90,7 @@ def test_nothing_is_sent_without_a_yes_or_where_the_host_lacks_the_commit(place:
     assert methods == {"GET"}
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F4")
 def test_without_gh_the_change_is_a_patch_that_git_applies(place: Place, tmp_path: Path):
     before = tmp_path / "before"

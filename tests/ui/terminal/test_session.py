@@ -32,6 +32,7 @@ def begin(seen: Emulator) -> None:
     seen.expect_status("Enter steer, Tab queue, Esc stop")
 
 
+@pytest.mark.whole
 @pytest.mark.spec("A1", "B7")
 def test_a_change_is_made_shown_approved_and_taken_back(place: Place):
     with place.open("--model", place.model(FIX)) as seen:
@@ -65,6 +66,7 @@ def test_a_change_is_made_shown_approved_and_taken_back(place: Place):
     assert seen.raw.rfind(b"\x1b[?2004l") > seen.raw.rfind(b"\x1b[?2004h")
 
 
+@pytest.mark.whole
 def test_words_said_while_a_run_works_are_taken_at_its_next_step_and_queued_ones_follow(place: Place):
     (place.workspace / "flag").write_text("wait\n")
     with place.open("--model", place.model(WORKS), "--approve", "never", columns=100) as seen:
@@ -87,6 +89,7 @@ def test_words_said_while_a_run_works_are_taken_at_its_next_step_and_queued_ones
         assert seen.finish() == 0
 
 
+@pytest.mark.whole
 @pytest.mark.spec("F4")
 @pytest.mark.parametrize("key", ["\x1b", "\x03"])
 def test_a_run_is_stopped_by_one_key_and_can_be_gone_on_with(place: Place, key: str):
@@ -129,6 +132,7 @@ answer = "Written."
 """
 
 
+@pytest.mark.whole
 @pytest.mark.spec("B7")
 def test_some_hunks_are_taken_a_change_is_edited_another_rejected_with_a_reason(
     place: Place, monkeypatch: pytest.MonkeyPatch

@@ -113,6 +113,7 @@ answer = "Seen."
     assert "nothing is changed but what is hidden ('.env'," in said
 
 
+@pytest.mark.whole
 @pytest.mark.spec("B10", "A14")
 def test_with_no_model_it_says_so_and_what_needs_none_works(place: Place):
     (place.workspace / "test_app.py").write_text(

@@ -94,6 +94,7 @@ answer = "Written."
 """
 
 
+@pytest.mark.whole
 def test_the_tasks_of_a_request_are_a_list_of_what_is_to_do(place: Place):
     with place.open("--model", place.model(TASKS), "--approve", "never", columns=100) as seen:
         seen.expect_status("/help")
