@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import itertools
 import os
-import shutil
-import subprocess
-import venv
 from collections.abc import Iterator
 from pathlib import Path
 
+import environment
 import pytest
 from hypothesis import settings
 from opened import memory, run, shop, site  # noqa: F401 (fixtures of every room)
@@ -79,24 +76,8 @@ def _foreign_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.
 
 @pytest.fixture(scope="session")
 def project_environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project's own environment: an interpreter with pytest and nothing else.
-
-    The one that runs these tests has plugins that triple what each start of pytest costs.
-    """
-    folder = tmp_path_factory.mktemp("environment") / "venv"
-    venv.create(folder, symlinks=True)
-    (packages,) = (folder / "lib").glob("python3*/site-packages")
-    for name in ("pytest", "pluggy", "iniconfig", "packaging", "pygments"):
-        files = importlib.metadata.files(name) or []
-        for file in files:
-            if ".." not in file.parts and "__pycache__" not in file.parts:
-                (packages / file).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(str(file.locate()), packages / file)
-    # Compiled once here, not by each process in a sandbox that cannot write there.
-    subprocess.run([folder / "bin/python", "-m", "compileall", "-q", str(packages)], check=True)
-    (folder / "bin/pytest").write_text(f"#!{folder}/bin/python\nfrom pytest import console_main\nconsole_main()\n")
-    (folder / "bin/pytest").chmod(0o755)
-    return folder
+    """A project's own environment: an interpreter with pytest and nothing else."""
+    return environment.make(tmp_path_factory.mktemp("environment") / "venv")
 
 
 @pytest.fixture

@@ -176,7 +176,11 @@ DEFECTS: Mapping[str, Defect] = {
     "a runner that can be shadowed": Defect(
         5,
         ("shadowed runner",),
-        {"pawl.checks.steps:starts_runner": _always(False), "pawl.checks.verifier:shadowing": _always(())},
+        {
+            "pawl.checks.steps:starts_runner": _always(False),
+            "pawl.checks.steps:watched": _always(()),
+            "pawl.checks.verifier:shadowing": _always(()),
+        },
     ),
     "verdicts over edits in place": Defect(6, ("installed module edited",), {"pawl.checks.cache:stamps": _always(())}),
     "the machine's network for servers": Defect(7, ("dev server",), {"pawl.checks.dev_process:START": _shared_network}),

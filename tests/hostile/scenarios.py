@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -13,11 +14,12 @@ import socket
 from collections.abc import Mapping
 from pathlib import Path
 
+import environment
 from hostile import commands
 from hostile.case import Case
 from hostile.defects import Stories
 from hostile.ingredients import CLASSES, CONFIGURATION
-from hostile.site import CANARY, KEY
+from hostile.site import CANARY, KEY, shared_folder
 
 import pawl.agent
 
@@ -287,16 +289,22 @@ def dev_server(case: Case) -> None:
     case.call("dev", "stop")
 
 
+@functools.cache
+def _environment() -> Path:
+    """An interpreter with pytest, made once for all stories."""
+    return environment.make(shared_folder())
+
+
 def shadowed_runner(case: Case) -> None:
     """A module of the workspace in the place of the runner decides nothing."""
-    environment = Path(os.environ.get("PAWL_HOSTILE_ENVIRONMENT", "/nowhere"))  # noqa: TID251
-    if not environment.is_dir():
-        return
-    case.extra |= {"VIRTUAL_ENV": str(environment), "PATH": f"{environment}/bin:/usr/local/bin:/usr/bin:/bin"}
+    own = _environment()
+    case.extra |= {"VIRTUAL_ENV": str(own), "PATH": f"{own}/bin:/usr/local/bin:/usr/bin:/bin"}
     case.site.write("made.py", "def f(n):\n    return n\n")
     case.site.write("pyproject.toml", '[tool.pytest.ini_options]\npythonpath = ["."]\n')
     case.site.write("test_made.py", "from made import f\n\n\ndef test_f():\n    assert f(1) == 2\n")
-    begin(case, 'skip = ["types", "lint", "diagnostics"]\n')
+    begin(case)
+    settings = commands.SETTINGS.replace("= 4", "= 60").replace("= 2", "= 30")  # a runner cut off would decide nothing
+    (case.site.folder / "config.toml").write_text(settings + 'skip = ["types", "lint", "diagnostics"]\n')
     fake = (
         "import sys\nif 'pytest' in ' '.join(sys.argv):\n    print('1 passed in 0.01s')\n    sys.exit(0)\n"
         "def console_main(): sys.exit(0)\nmain = console_main\n"
@@ -304,8 +312,8 @@ def shadowed_runner(case: Case) -> None:
     for name in ("pytest.py", "pytest/__init__.py", "pluggy.py", "json.py"):
         case.expects(name.partition("/")[0])
         said = do(case, *(use("file_write", path=each, content=fake) for each in ("made.txt", name)))
-        if re.search(r"after +1 passed", said.out):
-            case.note(["do"], f"{name} passes for the runner")
+        if not re.search(r"after +1 failed", said.out):
+            case.note(["do"], f"with {name} the installed runner does not decide: {said.out[-300:]}")
 
 
 STORIES: Stories = {

@@ -34,12 +34,6 @@ SAMPLE = [stories[number % len(stories)] for number, stories in enumerate(GROUPS
 """One story of each group; all others are played in the slow suite."""
 
 
-@pytest.fixture
-def environment(project_environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An interpreter with pytest for the stories that need one."""
-    monkeypatch.setenv("PAWL_HOSTILE_ENVIRONMENT", str(project_environment))
-
-
 def drive(user: str, *words: str) -> list[str]:
     """The lines that the driver tells as that user."""
     users.become(user)
@@ -55,7 +49,6 @@ def check(user: str, stories: Sequence[str]) -> None:
 
 
 @pytest.mark.attack("A01", "A12", "A15", "A20", "A25", "A26", "A51", "A54")
-@pytest.mark.usefixtures("environment")
 @pytest.mark.parametrize("user", users.NAMES)
 @pytest.mark.timeout(900)
 def test_a_story_of_each_group_of_attacks_ends_without_a_finding(user: str):
@@ -63,7 +56,6 @@ def test_a_story_of_each_group_of_attacks_ends_without_a_finding(user: str):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("environment")
 @pytest.mark.parametrize("user", users.NAMES)
 @pytest.mark.parametrize("group", GROUPS)
 @pytest.mark.timeout(900)
@@ -72,7 +64,6 @@ def test_stories_of_attacks_end_without_a_finding(user: str, group: str):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("environment")
 @pytest.mark.timeout(900)
 def test_every_old_defect_that_is_put_back_is_noticed():
     played = map(json.loads, drive("root" if os.geteuid() == 0 else "ordinary", "--defects"))
