@@ -62,8 +62,8 @@ OUTERMOST = frozenset({"benchmarks/repair_package.py", "benchmarks/repair_right.
 """Modules that hold the outermost loop of a process, where nothing is left to catch what was not expected."""
 
 ROOM_LINES = {
-    "ui": 11300,
-    "agent": 18400,
+    "ui": 11720,
+    "agent": 20100,
     "repair": 11160,
     "checks": 11300,
     "code": 6900,
@@ -74,7 +74,8 @@ ROOM_LINES = {
     "settings": 4060,
     "core": 5400,
 }
-"""At most; no room grows in silence. They are to shrink: the house is to have 63,000 lines."""
+"""At most; no room grows in silence. They are to shrink: the house is to have 63,000 lines.
+`ui` and `agent` were raised for `pawl spec` (E11): tasks, waves and their execution are a capability of their own."""
 MODULE_LINES = 600
 FUNCTION_LINES = 60
 PARAMETERS = 6

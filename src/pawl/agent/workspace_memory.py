@@ -19,7 +19,7 @@ from pathlib import Path
 from pawl.agent.answers import are_similar
 from pawl.agent.record import RunData, RunRecord, WorkName
 from pawl.agent.session_memory import SessionMemory
-from pawl.core.change import Change, ChangeSet, EntryKind, EntryState, Node
+from pawl.core.change import EntryKind, EntryState
 from pawl.core.diagnostic import Status, Verdict
 from pawl.core.dialogue import Conversation
 from pawl.core.errors import PawlError, StoreError, UnknownEntry
@@ -342,14 +342,8 @@ def add_to_bank(shop: Project, *, done: str, fact: str = "") -> int | None:
     contents = {path: data for path, data in contents.items() if shop.guardrails.is_own(path)}
     if not contents:
         return None
-    blobs = {path: shop.store.blobs.put(data) for path, data in contents.items()}
-    before = shop.promoter.nodes(contents, frozenset(blobs.values()))
-    changes = [
-        Change(path, before[path], Node.file(blobs[path], node.mode if (node := before[path]) else 0o644))
-        for path in contents
-    ]
     entry = shop.new_entry(EntryKind.MEMORY, "memory bank", allows_protected=True)
-    return shop.promote(entry, ChangeSet.of(changes)).entry
+    return shop.promote(entry, shop.writing(contents)).entry
 
 
 def persistent(shop: Project) -> PersistentMemory:

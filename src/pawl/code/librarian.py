@@ -266,10 +266,10 @@ def source_files(shop: Project) -> WorkspaceFiles:
     return WorkspaceFiles(shop.tree, shop.guardrails, global_ignore=shop.config.global_ignore)
 
 
-def workspace_import_graph(shop: Project) -> ImportMap:
+def workspace_import_graph(shop: Project, *, seconds: float = PATIENCE_SECONDS) -> ImportMap:
     """Which file of the workspace imports which, in every language that is parsed."""
     with open_librarian(shop) as librarian:
-        librarian.refresh()
+        librarian.refresh(seconds=seconds)
         return librarian.graph()
 
 

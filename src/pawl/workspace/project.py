@@ -10,7 +10,17 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pawl.core.change import ChangeSet, Checkpoint, Entry, EntryKind, EntryState, NewEntry, RollbackPolicy
+from pawl.core.change import (
+    Change,
+    ChangeSet,
+    Checkpoint,
+    Entry,
+    EntryKind,
+    EntryState,
+    NewEntry,
+    Node,
+    RollbackPolicy,
+)
 from pawl.core.errors import (
     Conflicted,
     GitFailed,
@@ -185,6 +195,13 @@ class Project:
             promotion = self.promoter.promote(entry, self.rebased(changes))
         self.note("promoted", {"entry": promotion.entry, "digest": promotion.changes.digest})
         return promotion
+
+    def writing(self, contents: Mapping[str, bytes]) -> ChangeSet:
+        """The change set that gives files these contents; those that have them already are left out."""
+        blobs = {path: self.store.blobs.put(data) for path, data in contents.items()}
+        before = self.promoter.nodes(contents, frozenset(blobs.values()))
+        made = {path: Node.file(blob, node.mode if (node := before[path]) else 0o644) for path, blob in blobs.items()}
+        return ChangeSet.of(Change(path, before[path], node) for path, node in made.items() if node != before[path])
 
     def rebased(self, changes: ChangeSet) -> ChangeSet:
         """The change set over the workspace as it stands now."""

@@ -9,6 +9,7 @@ COMMANDS = {
     "dev": "run the project's dev server on a bench: start, status, logs, stop",
     "ask": "ask a model about the workspace; it can only read",
     "do": "carry out a request on a bench; promote it verified and approved",
+    "spec": "from idea to code: specification, plan, tasks, waves of commits",
     "loop": "work until the tests pass or a limit is reached, cheapest first",
     "audit": "show what each loop cost and achieved, attempt by attempt",
     "approve": "show what a run waits for, and answer it",

@@ -1,0 +1,129 @@
+"""Specification, plan and tasks held against each other and against the files, without a model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+
+from pawl.agent.specification.spec_folder import SpecFolder, constitution, read_text
+from pawl.agent.specification.task_list import FORM, TaskList
+from pawl.agent.specification.waves import PLAN, planned, read_waves
+from pawl.agent.works import is_there
+from pawl.core.errors import UsageError
+from pawl.core.lazy_dataclass import dataclass
+
+_REQUIREMENT = re.compile(r"(?m)^\s*[-*]\s+\*\*(?P<id>(?:FR|NFR)-\d+)\*\*|^\s*[-*]\s+(?P<plain>(?:FR|NFR)-\d+)\b")
+_STORY = re.compile(r"(?mi)^#{2,4}\s+User Story (?P<number>\d+)\b")
+_UNCLEAR = re.compile(r"\[NEEDS CLARIFICATION\b[^\]]*\]?")
+_PLACEHOLDER = re.compile(
+    r"\[(?:FEATURE(?: NAME)?|DATE|###-[^\]\n]{0,40}|(?:Brief )?Title|Entity\d?|PRINCIPLE_\d_\w+|PROJECT_NAME)\]"
+)
+_ENTITY = re.compile(r"(?m)^#{2,4}\s+(?:Entity:\s*)?(?P<name>[A-Z]\w+)\s*$")
+
+
+class FindingLevel(StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpecFinding:
+    level: FindingLevel
+    where: str
+    what: str
+    drift: bool = False
+    """The code is not as the tasks say."""
+
+
+def analyzed(spec: SpecFolder) -> tuple[SpecFinding, ...]:
+    """Errors first, then in the order of the files."""
+    found = list(_documents(spec))
+    if spec.has("tasks.md"):
+        try:
+            tasks = spec.tasks()
+            found += [*_coverage(spec, tasks), *_design(spec, tasks), *_tasks(spec, tasks), *drift(spec, tasks)]
+        except UsageError as error:
+            found.append(SpecFinding(level=FindingLevel.ERROR, where="tasks.md", what=error.message))
+    return tuple(sorted(found, key=lambda one: one.level is not FindingLevel.ERROR))
+
+
+def _documents(spec: SpecFolder) -> Iterator[SpecFinding]:
+    for part, level in (
+        ("spec.md", FindingLevel.ERROR),
+        ("plan.md", FindingLevel.WARNING),
+        ("tasks.md", FindingLevel.ERROR),
+    ):
+        if not spec.has(part):
+            yield SpecFinding(level=level, where=part, what="is not there")
+    places = {part: spec.read(part) for part in ("spec.md", "plan.md", "data-model.md", "tasks.md")}
+    if path := constitution(spec.shop):
+        places[path] = read_text(spec.shop, path)
+    for where, text in places.items():
+        if unclear := _UNCLEAR.findall(text):
+            what = f"{len(unclear)} open: {unclear[0][:120]}; 'pawl spec clarify' asks about it"
+            yield SpecFinding(level=FindingLevel.ERROR, where=where, what=what)
+        if left := _PLACEHOLDER.findall(text):
+            what = f"{left[0]} of the template was not filled in"
+            yield SpecFinding(level=FindingLevel.WARNING, where=where, what=what)
+
+
+def _coverage(spec: SpecFolder, tasks: TaskList) -> Iterator[SpecFinding]:
+    """What the specification wants and no task does, and the other way round."""
+    text = spec.read("spec.md")
+    wanted = dict.fromkeys(match["id"] or match["plain"] for match in _REQUIREMENT.finditer(text))
+    covered = {name for one in tasks.tasks for name in one.covers}
+    # Tasks of Spec Kit name stories; where some name requirements, each requirement is to be named.
+    level = FindingLevel.ERROR if covered & wanted.keys() else FindingLevel.WARNING
+    for name in wanted:
+        if name not in covered:
+            yield SpecFinding(level=level, where="spec.md", what=f"{name} is named by no task")
+    stories = dict.fromkeys(f"US{match['number']}" for match in _STORY.finditer(text))
+    done = {one.story for one in tasks.tasks if one.story}
+    for story in stories:
+        if story not in done:
+            yield SpecFinding(
+                level=FindingLevel.ERROR, where="spec.md", what=f"user story {story[2:]} has no task [{story}]"
+            )
+    for one in tasks.tasks:
+        unknown = [name for name in one.covers if wanted and name not in text]
+        unknown += [one.story] * bool(one.story and stories and one.story not in stories)
+        for name in unknown:
+            what = f"{one.id} is for {name}, which spec.md does not have"
+            yield SpecFinding(level=FindingLevel.ERROR, where=f"tasks.md:{one.line}", what=what)
+
+
+def _design(spec: SpecFolder, tasks: TaskList) -> Iterator[SpecFinding]:
+    words = tasks.text.lower()
+    for contract in spec.contracts():
+        if contract.lower() not in words and contract.rpartition(".")[0].lower() not in words:
+            yield SpecFinding(level=FindingLevel.WARNING, where=f"contracts/{contract}", what="no task names it")
+    for entity in dict.fromkeys(match["name"] for match in _ENTITY.finditer(spec.read("data-model.md"))):
+        if entity.lower() not in words:
+            yield SpecFinding(level=FindingLevel.WARNING, where="data-model.md", what=f"no task names {entity}")
+
+
+def _tasks(spec: SpecFolder, tasks: TaskList) -> Iterator[SpecFinding]:
+    for line in tasks.unnumbered:
+        yield SpecFinding(
+            level=FindingLevel.WARNING, where=f"tasks.md:{line}", what=f"has no number and is no task; {FORM}"
+        )
+    for one in tasks.tasks:
+        if not one.files:
+            what = f"{one.id} names no file: it runs alone, and may change any"
+            yield SpecFinding(level=FindingLevel.WARNING, where=f"tasks.md:{one.line}", what=what)
+    try:
+        planned(tasks.tasks, {})
+        if spec.has(PLAN):
+            read_waves(spec.read(PLAN), tasks)
+    except UsageError as error:
+        yield SpecFinding(level=FindingLevel.ERROR, where="tasks.md", what=error.message)
+
+
+def drift(spec: SpecFolder, tasks: TaskList) -> Iterator[SpecFinding]:
+    """Tasks that are ticked, and whose files or proofs are not there."""
+    for one in tasks.tasks:
+        gone = [path for path in (*one.files, *one.proof) if " " not in path and not is_there(spec.shop, path)]
+        if one.done and gone:
+            what = f"{one.id} is ticked, and {gone[0]} is not there"
+            yield SpecFinding(level=FindingLevel.ERROR, where=f"tasks.md:{one.line}", what=what, drift=True)

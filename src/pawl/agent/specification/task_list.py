@@ -1,0 +1,225 @@
+"""The tasks of a specification, as `tasks.md` has them: the form of Spec Kit, with further lines below a task.
+
+## Phase 3: User Story 1
+### Tests for User Story 1
+> Write these tests FIRST, ensure they FAIL before implementation
+- [ ] T010 [P] [US1] Test of the totals in tests/test_cart.py
+### Implementation for User Story 1
+- [ ] T011 [US1] Sum the prices in src/cart.py (depends on T010)
+  - Files: src/cart.py, src/prices.py
+  - Proof: tests/test_cart.py
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import field, replace
+
+from pawl.code.languages import is_test
+from pawl.core.errors import UsageError
+from pawl.core.lazy_dataclass import dataclass
+
+FORM = "a task is a line such as '- [ ] T001 [P] [US1] Create the model in src/models/user.py'"
+_TASK = re.compile(r"^\s*[-*]\s+\[(?P<box>[ xX])\]\s+(?P<id>T\d{1,6})\b[.:]?\s*(?P<rest>.*)$")
+_BOX = re.compile(r"^\s*[-*]\s+\[[ xX]\]\s+(?P<rest>\S.*)$")
+_TAG = re.compile(r"^\[(?P<tag>P|US\d+|[A-Za-z][\w -]{0,30})\]\s*")
+_HEAD = re.compile(r"^(?P<level>#{2,4})\s+(?P<title>\S.*?)\s*#*\s*$")
+_PHASE = re.compile(r"(?i)^phase\b")
+_DETAIL = re.compile(
+    r"^\s+[-*]\s+(?:\*\*)?(?P<name>files?|depends on|after|proof|test first|requirements?)(?:\*\*)?:(?:\*\*)?"
+    r"\s*(?P<text>.*)$",
+    re.IGNORECASE,
+)
+_AFTER = re.compile(r"(?i)\b(?:depends? on|after|requires|needs)\s+(?P<ids>T\d+(?:\s*(?:,|and|&|-|–|to)\s*T\d+)*)")
+_IDS = re.compile(r"T\d+")
+_SPAN = re.compile(r"(T\d+)\s*(?:-|–|to)\s*(T\d+)")
+_PATH = re.compile(r"(?<![\w./:@-])/?(?:[\w.@+-]+/)*(?:[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,9}|[\w.@+-]+/)(?![\w/])")
+_CODE = re.compile(r"`([^`]+)`")
+_FAILS = re.compile(r"(?i)\b(?:must|should|shall|(?:ensure|see) (?:that )?they|they)\s+fail\b|\bfails? before\b")
+_YES = re.compile(r"(?i)^\s*(?:yes|true|on|y|x)\b")
+_REQUIREMENT = re.compile(r"\b(?:FR|NFR|SC)-\d+\b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpecTask:
+    """One task of a specification."""
+
+    id: str
+    what: str
+    line: int
+    """Of the file, from 1."""
+    done: bool = False
+    beside: bool = False
+    """Marked `[P]`: it may run beside others."""
+    story: str = ""
+    phase: str = ""
+    section: str = ""
+    group: int = 0
+    """Counts phases and their sections; a group begins when the one before is done."""
+    files: tuple[str, ...] = ()
+    """Those that it writes, as far as it names them."""
+    after: tuple[str, ...] = ()
+    proof: tuple[str, ...] = ()
+    """Tests or commands that show it."""
+    test_first: bool = False
+    """Its proof fails without it."""
+    red: bool = False
+    """It writes tests that are to fail until a later task."""
+    covers: tuple[str, ...] = ()
+    """Requirements of the specification that it names."""
+
+    @property
+    def touches(self) -> frozenset[str]:
+        return frozenset((*self.files, *(one for one in self.proof if self.test_first and is_test(one))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskList:
+    """The file as read."""
+
+    text: str
+    tasks: tuple[SpecTask, ...]
+    unnumbered: tuple[int, ...] = ()
+    """Lines with a box and no number."""
+    title: str = ""
+
+    @property
+    def digest(self) -> str:
+        """Of what the tasks say, whichever of them are ticked."""
+        plain = "\n".join(re.sub(r"^(\s*[-*]\s+)\[[xX]\]", r"\1[ ]", line) for line in self.text.splitlines())
+        return hashlib.sha256(plain.encode("utf-8", "surrogateescape")).hexdigest()
+
+    def task(self, name: str) -> SpecTask:
+        for one in self.tasks:
+            if one.id == name.upper():
+                return one
+        known = ", ".join(one.id for one in self.tasks[:5])
+        raise UsageError(f"there is no task {name!r}", advice=f"'pawl spec status' lists them: {known}, …")
+
+    def ticked(self, ids: Collection[str]) -> str:
+        """The file with these tasks ticked; every other byte stays."""
+        lines = self.text.splitlines(keepends=True)
+        for one in self.tasks:
+            if one.id in ids and not one.done:
+                lines[one.line - 1] = lines[one.line - 1].replace("[ ]", "[x]", 1)
+        return "".join(lines)
+
+
+def read_tasks(text: str, where: str = "tasks.md") -> TaskList:
+    """`UsageError` where no task can be read, or one is there twice."""
+    reader = _Reader()
+    for number, line in enumerate(text.splitlines(), 1):
+        reader.take(number, line)
+    tasks = tuple(reader.finished())
+    if not tasks:
+        raise UsageError(f"{where} holds no task that can be read", advice=FORM)
+    seen: dict[str, int] = {}
+    for one in tasks:
+        if one.id in seen:
+            raise UsageError(
+                f"{where}:{one.line}: {one.id} stands in line {seen[one.id]} already", advice="give it another number"
+            )
+        seen[one.id] = one.line
+    unknown = [(one, name) for one in tasks for name in one.after if name not in seen]
+    if unknown:
+        one, name = unknown[0]
+        raise UsageError(f"{where}:{one.line}: {one.id} depends on {name}, which is not there", advice="correct it")
+    return TaskList(text=text, tasks=tasks, unnumbered=tuple(reader.unnumbered), title=reader.title)
+
+
+@dataclass(slots=True)
+class _Reader:
+    title: str = ""
+    unnumbered: list[int] = field(default_factory=list)
+    _tasks: list[SpecTask] = field(default_factory=list)
+    _phase: str = ""
+    _section: str = ""
+    _group: int = 0
+    _fails: bool = False
+    """The text around the tasks says that what they write must fail at first."""
+
+    def take(self, number: int, line: str) -> None:
+        if found := _TASK.match(line):
+            self._tasks.append(self._task(number, found))
+        elif self._tasks and (detail := _DETAIL.match(line)):
+            self._tasks[-1] = _with_detail(self._tasks[-1], detail["name"].lower(), detail["text"].strip())
+        elif head := _HEAD.match(line):
+            self._head(len(head["level"]), head["title"])
+        elif line.startswith("# ") and not self.title:
+            self.title = line[2:].strip()
+        elif _BOX.match(line) and self._phase:
+            self.unnumbered.append(number)
+        elif _FAILS.search(line) and not line.lstrip().startswith(("-", "*   ")):
+            self._fails = True
+
+    def finished(self) -> Iterator[SpecTask]:
+        for one in self._tasks:
+            tests = bool(one.files) and all(map(is_test, one.files))
+            yield replace(one, red=one.red and tests, files=tuple(dict.fromkeys(one.files)))
+
+    def _head(self, level: int, title: str) -> None:
+        self._group += 1
+        if level == 2 or _PHASE.match(title):
+            self._phase, self._section = title, ""
+        else:
+            self._section = title
+        self._fails = _FAILS.search(title) is not None
+
+    def _task(self, number: int, found: re.Match[str]) -> SpecTask:
+        rest, tags = found["rest"].strip(), []
+        while tag := _TAG.match(rest):
+            tags.append(tag["tag"])
+            rest = rest[tag.end() :]
+        return SpecTask(
+            id=found["id"].upper(),
+            what=rest,
+            line=number,
+            done=found["box"] in "xX",
+            beside="P" in tags,
+            story=next((tag for tag in tags if tag.startswith("US")), ""),
+            phase=self._phase,
+            section=self._section,
+            group=self._group,
+            files=tuple(paths_in(_AFTER.sub("", rest))),
+            after=tuple(_named_ids(rest)),
+            red=self._fails or _FAILS.search(rest) is not None,
+            covers=tuple(_REQUIREMENT.findall(rest)),
+        )
+
+
+def _with_detail(task: SpecTask, name: str, text: str) -> SpecTask:
+    match name:
+        case "file" | "files":
+            return replace(task, files=tuple(paths_in(text)))
+        case "depends on" | "after":
+            return replace(task, after=tuple(dict.fromkeys((*task.after, *_spans(text)))))
+        case "proof":
+            found = _CODE.findall(text) or [text]
+            return replace(task, proof=tuple(one.strip() for one in found if one.strip()))
+        case "test first":
+            return replace(task, test_first=_YES.match(text) is not None)
+        case _:
+            return replace(task, covers=tuple(dict.fromkeys((*task.covers, *_REQUIREMENT.findall(text)))))
+
+
+def paths_in(text: str) -> Iterable[str]:
+    """The files and folders that a text names, relative to the workspace; a folder ends with a slash."""
+    found = (match[0].removeprefix("./") for match in _PATH.finditer(text.replace("`", " ")))
+    return dict.fromkeys(one.rstrip(".") for one in found if not one.startswith(("/", "http")) and ".." not in one)
+
+
+def _named_ids(text: str) -> Iterator[str]:
+    for found in _AFTER.finditer(text):
+        yield from _spans(found["ids"])
+
+
+def _spans(text: str) -> Iterator[str]:
+    """`T001-T003` is three tasks."""
+    rest = text
+    for first, last in _SPAN.findall(text):
+        low, high = int(first[1:]), int(last[1:])
+        yield from (f"T{number:0{len(first) - 1}d}" for number in range(low, min(high, low + 1000) + 1))
+        rest = rest.replace(first, "").replace(last, "")
+    yield from _IDS.findall(rest)

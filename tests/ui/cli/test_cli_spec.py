@@ -1,0 +1,90 @@
+"""`pawl spec` without a model: tasks that are analyzed, put into waves and told, in a project of Spec Kit's layout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ui.cli.console import Pawl
+
+SPEC = """\
+# Feature Specification: Word count
+
+### User Story 1 - Count words (Priority: P1)
+
+### User Story 2 - Count lines (Priority: P2)
+
+- **FR-001**: The command counts words
+- **FR-002**: It counts lines [NEEDS CLARIFICATION: empty ones too?]
+"""
+TASKS = """\
+# Tasks: Word count
+
+## Phase 1: Setup
+- [ ] T001 Package in src/wc/__init__.py
+
+## Phase 2: User Story 1
+- [ ] T002 [P] [US1] Counter in src/wc/words.py (FR-001)
+- [ ] T003 [P] [US1] Reader in src/wc/reader.py
+- [ ] T004 [P] [US1] Options in src/wc/reader.py
+- [ ] T005 [US1] Put it together
+"""
+
+
+def laid(root: Path, **parts: str) -> None:
+    for name, text in parts.items():
+        path = root / "specs/001-word-count" / f"{name.replace('_', '-')}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+@pytest.mark.spec("E11")
+def test_tasks_become_waves_in_a_file_that_can_be_undone(repository: Pawl):
+    laid(repository.workspace, spec=SPEC, tasks=TASKS)
+    plan = repository.workspace / "specs/001-word-count/execution-plan.md"
+    dry, made, again, status, undone = repository.many(
+        [
+            ("spec", "orchestrate", "--dry-run"),
+            ("spec", "orchestrate"),
+            ("spec", "orchestrate", "--json", "--spec", "1"),
+            ("spec", "status"),
+            ("undo",),
+        ]
+    )
+    assert (dry.code, made.code, again.code, status.code, undone.code) == (0, 0, 0, 0, 0), (dry, made, again, status)
+    assert made.lines[:3] == ["wave 1: T001", "wave 2: T002, T003", "wave 3: T004"]
+    assert '"waves": [["T001"], ["T002", "T003"], ["T004"], ["T005"]]' in again.out and '"entry": null' in again.out
+    assert "T004  wave 3  open" in status.out and "next: pawl spec execute" in status.out
+    assert not plan.exists()
+
+
+@pytest.mark.spec("E11")
+def test_what_contradicts_the_specification_is_found_without_a_model(repository: Pawl):
+    laid(repository.workspace, spec=SPEC, tasks=TASKS.replace("[ ] T001", "[x] T001").replace("FR-001", "FR-009"))
+    found = repository.json("spec", "analyze", code=1)
+    told = {one["what"] for one in found["findings"] if one["level"] == "error"}
+    assert told >= {
+        "user story 2 has no task [US2]",
+        "T002 is for FR-009, which spec.md does not have",
+        "T001 is ticked, and src/wc/__init__.py is not there",
+    }
+    assert any("NEEDS CLARIFICATION" in one for one in told)
+    assert {"level": "warning", "where": "plan.md", "what": "is not there", "drift": False} in found["findings"]
+
+
+@pytest.mark.spec("E11")
+@pytest.mark.parametrize(
+    "tasks, words, told",
+    [
+        (None, ("orchestrate",), "begin one with: pawl spec specify"),
+        ("", ("orchestrate",), "tasks.md is not there"),
+        ("# nothing\n", ("orchestrate",), "holds no task that can be read"),
+        (TASKS, ("status", "--spec", "7"), "no specification is called '7'"),
+        (TASKS.replace("words.py", "words.py (depends on T005)"), ("orchestrate",), "wait for each other"),
+    ],
+)
+def test_what_cannot_be_planned_is_told_with_the_next_step(repository: Pawl, tasks, words, told: str):
+    if tasks is not None:
+        laid(repository.workspace, tasks=tasks)
+    said = repository("spec", *words)
+    assert said.code == 42 and told in said.err, said
