@@ -235,6 +235,23 @@ def safe_words(text: str) -> str:
     return words.feed(text) + words.close()
 
 
+_AS_LATIN = str.maketrans("ѵνυеєгԁіιсϲтτпоοрρѕуаα", "vvueerdiiccttnooppsyaa")
+_OWN_WORDS = re.compile(
+    r"[\W_]*(verdict[\W_]+(verified|failed|unverified|nothing)|promoted as entry \d)", re.IGNORECASE
+)
+"""How lines of Pawl's report begin that a reader, or a program, may believe."""
+
+
+def as_said(text: str) -> str:
+    """Words of a model, plain or drawn, in which a line that looks like Pawl's word on a change is marked as theirs."""
+
+    def is_taken(line: str) -> bool:
+        letters = unicodedata.normalize("NFKC", _COLOUR.sub("", line)).translate(_AS_LATIN)
+        return _OWN_WORDS.match(letters) is not None
+
+    return "\n".join(f"the model says: {line}" if is_taken(line) else line for line in text.split("\n"))
+
+
 def safe_drawing(text: str) -> str:
     """A text that Pawl has drawn: its colours stay, and what begins a line anew; the rest is made safe again."""
     return "".join(

@@ -211,8 +211,16 @@ def test_what_needs_a_yes_is_no_success_for_a_program(project: Project, script: 
     said = pawl("-p", "fix the bug in after", "--model", script(FIX), "--output-format", "json")
     result = json.loads(said.out)
     assert (said.code, result["exit_code"], result["is_error"]) == (4, 4, True)
-    assert result["result"].startswith("approval needed: pawl approve r")
+    assert result["result"].endswith(f"pawl approve {result['session_id']} --yes, or --reject REASON"), "one hunk"
     assert (pawl.workspace / "app.py").read_text() == FILES["app.py"]
+
+
+def test_a_program_without_a_model_is_told_how_to_name_one(project: Project):
+    said = project(FILES)("-p", "add a line to app.py")
+    assert (said.code, said.out) == (52, "")
+    assert said.err.splitlines()[1].strip() == (
+        "find and save one with: pawl setup; or name one with --model provider/name"
+    )
 
 
 FAULTS = [

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from ui.cli.console import Said
 from ui.cli.projects import SETTINGS, Project
 
 HANGS = "import time\n\ndef test_hangs():\n    time.sleep(900)\n"
@@ -20,60 +23,141 @@ def turn(text: str, *calls: dict[str, object], delay_ms: int = 0) -> dict[str, o
     return {"answer": {"text": text, "calls": list(calls)}, "delay_ms": delay_ms}
 
 
-CLEAN = ("do", "--seconds", "2", "--approve", "never", "clean up greet.py")
+MODEL = "MODEL"
+CLEAN = ("do", "--seconds", "2", "--approve", "never", "clean up greet.py", MODEL)
+LOOP = ("loop", "--max-minutes", "0.034", "--no-generate", "--simple", "1")
+COMMANDS = {
+    "do": CLEAN,
+    "-p": ("-p", *CLEAN[1:]),
+    "loop": (*LOOP, "--no-reflex", "greet.py", "clean it up", MODEL),
+    "session": ("session", MODEL),
+    "ask": ("ask", "--seconds", "2", "what does greet do?", MODEL),
+    "fix": ("fix", "--seconds", "2", "--no-escalate"),
+    "verify": ("verify", "--seconds", "2"),
+    "approve": ("approve", "--seconds", "2", "--yes"),
+    "promote": ("promote", "--seconds", "2", "1"),
+}
+WORKS = ("do", "-p", "loop", "session")
+LATER = {"approve": ("do", "clean up greet.py", MODEL), "promote": ("do", "--approve", "never", *CLEAN[-2:])}
+"""The run whose change is promoted, before there is anything to wait for."""
+PROVED = {"test_greet.py": f"{GREETED}assert greet()\n"}
+LOCKED = {
+    "package.json": '{"name": "app", "dependencies": {"left": "1.0.0"}, "scripts": {"test": "node --test"}}',
+    "package-lock.json": '{"name": "app", "lockfileVersion": 3, "packages": {"": {"dependencies": {"left": "1.0.0"}}, '
+    '"node_modules/left": {"version": "1.0.0", "resolved": "https://localhost/left.tgz"}}}',
+}
+HOOKS = '[[hooks.{}]]\nhooks = [{{ type = "command", command = "sleep 900" }}]\n'
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Something that does not end, and the commands that come to it."""
+
+    commands: tuple[str, ...]
+    files: Mapping[str, str] = field(default_factory=dict)
+    turns: tuple[dict[str, object], ...] = (turn("", PATCH), *[turn("done")] * 6)
+    more: tuple[str, ...] = ()
+    settings: str = ""
+    stub: str = ""
+    """A program of the user's that sleeps."""
+
+
 PHASES = {
-    "the baseline": ({"test_greet.py": HANGS}, CLEAN, [turn("", PATCH), turn("done")]),
-    "the model": ({}, CLEAN, [turn("", PATCH), turn("done", delay_ms=900_000)]),
-    "a command of the model's": ({}, CLEAN, [turn("", PATCH), turn("", SLOW), turn("done")]),
-    "the verification": (
+    "baseline": Phase((*WORKS, "fix", "verify"), {"test_greet.py": HANGS}),
+    "model": Phase((*WORKS, "ask"), PROVED, (turn("so", delay_ms=900_000),)),
+    "model's command": Phase(WORKS, PROVED, (turn("", PATCH), turn("", SLOW), turn("done"))),
+    "check": Phase(
+        (*WORKS, "approve", "promote"),
         {"test_greet.py": f"{GREETED}time.sleep(0 if greet() == 'hi' else 900)\n"},
-        CLEAN,
-        [turn("", PATCH), turn("done")],
     ),
+    "build": Phase(
+        (*WORKS, "verify", "approve", "promote"),
+        {"package.json": '{"name": "app", "scripts": {"build": "sleep 900"}}', **PROVED},
+    ),
+    "dev server": Phase(
+        (*WORKS, "verify", "approve", "promote"),
+        {"manage.py": "import time\n\ntime.sleep(900)\n", "requirements.txt": "django\n"},
+    ),
+    "installation": Phase(("do", "-p", "fix", "verify"), LOCKED, more=("--install",), stub="npm"),
+    "language server": Phase(
+        ("do", "-p", "session"),
+        {"go.mod": "module greet\n\ngo 1.19\n", "greet.go": "package greet\n"},
+        (turn("", {"name": "lsp_diagnostics", "arguments": {"paths": ["greet.go"]}}), turn("done")),
+        stub="gopls",
+    ),
+    "hook at the start": Phase((*WORKS, "ask", "approve"), PROVED, settings=HOOKS.format("SessionStart")),
+    "hook at a call": Phase(WORKS, PROVED, settings=HOOKS.format("PreToolUse")),
+    "hook at the end": Phase(("do", "-p"), PROVED, settings=HOOKS.format("Stop")),
+}
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize(
+    ("phase", "command"), [(name, one) for name, phase in PHASES.items() for one in phase.commands]
+)
+@pytest.mark.spec("A11", "G3")
+def test_a_command_ends_when_its_time_is_up_whatever_it_waits_for(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: str, command: str
+):
+    plays = PHASES[phase]
+    pawl = project({**SETTINGS, **GREETS, **({} if command in LATER else plays.files)})
+    script = tmp_path / "model.jsonl"
+    script.write_text("".join(json.dumps(one) + "\n" for one in plays.turns))
+    (tmp_path / "settings.toml").touch()
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "settings.toml"))
+
+    def play(words: Sequence[str], stdin: bytes = b"") -> Said:
+        given = (("--model", f"scripted:{script}") if word is MODEL else (word,) for word in words)
+        return pawl(*(word for each in given for word in each), stdin=stdin)
+
+    if command in LATER:
+        assert play(LATER[command]).code in (4, 6)
+        for name, text in plays.files.items():
+            (pawl.workspace / name).write_text(text)
+    (tmp_path / "settings.toml").write_text(f"[budget]\nseconds = 2\n{plays.settings}")
+    if plays.stub:
+        (tmp_path / "bin").mkdir()
+        (tmp_path / "bin" / plays.stub).write_text("#!/bin/sh\nexec sleep 900\n")
+        (tmp_path / "bin" / plays.stub).chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
+    said = play((*COMMANDS[command], *plays.more), b"clean up greet.py\n/quit\n" if command == "session" else b"")
+    assert said.code == (0 if command == "session" else 53), said
+    assert re.search("[Tt]he time (is|was) up|no time was left", said.out + said.err), said
+    assert (pawl.workspace / "greet.py").read_text() == GREETS["greet.py"]
+
+
+OTHERS = {
     "the delivery check": (
-        {"test_greet.py": f"{GREETED}assert greet()\n"},
+        PROVED,
         ("do", "--seconds", "12", "--approve", "never", "greet with hello"),
         [turn("", PATCH), turn("done"), turn("{}", delay_ms=900_000)],
     ),
-    "the model of a program": ({}, ("-p", *CLEAN[1:]), [turn("", PATCH), turn("done", delay_ms=900_000)]),
     "a command of the user's": (
         {"wait.py": "import time\ntime.sleep(900)\n"},
         ("do", "--seconds", "2", "--approve", "never", "run wait.py"),
         [],
     ),
-    "the reflex": (
-        {"test_greet.py": HANGS},
-        ("do", "--seconds", "2", "--approve", "never", "make the tests pass"),
-        [turn("nobody asks")],
-    ),
-    "the suite of a fix": ({"test_greet.py": HANGS}, ("fix", "--seconds", "2", "--no-escalate"), []),
-    "the answer": ({}, ("ask", "--seconds", "2", "what does greet do?"), [turn("it", delay_ms=900_000)]),
-    "an attempt of a loop": (
-        {"test_greet.py": f"{GREETED}assert greet() == 'hello'\n"},
-        ("loop", "--max-minutes", "0.05", "--approve", "never", "--no-reflex", "--no-generate", "--simple", "1"),
-        [turn("", delay_ms=900_000)],
-    ),
-    "the build": (
-        {
-            "package.json": '{"name": "app", "scripts": {"build": "sleep 900"}}',
-            "test_greet.py": f"{GREETED}assert greet()\n",
-        },
-        CLEAN,
-        [turn("", PATCH), turn("done")],
-    ),
-    "the dev server": (
-        {"manage.py": "import time\n\ntime.sleep(900)\n", "requirements.txt": "django\n"},
-        CLEAN,
-        [turn("", PATCH), turn("done")],
+    **{
+        f"the reflex of {words[0]}": ({"test_greet.py": HANGS}, words, [turn("nobody asks")])
+        for words in (
+            ("do", "--seconds", "2", "--approve", "never", "make the tests pass"),
+            ("-p", "--seconds", "2", "--approve", "never", "make the tests pass"),
+            LOOP,
+        )
+    },
+    "the models after a fix": (
+        {"test_greet.py": f"{GREETED}assert greet() == 'a' * 7 + greet.__name__\n"},
+        ("fix", "--seconds", "8", "--escalate"),
+        [turn("so", delay_ms=900_000)],
     ),
 }
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("phase", OTHERS)
 @pytest.mark.spec("A11")
 def test_a_run_ends_when_its_time_is_up(project: Project, tmp_path: Path, phase: str):
-    files, words, turns = PHASES[phase]
+    files, words, turns = OTHERS[phase]
     pawl = project({**SETTINGS, **GREETS, **files})
     script = tmp_path / "model.jsonl"
     script.write_text("".join(json.dumps(one) + "\n" for one in turns))
@@ -81,51 +165,6 @@ def test_a_run_ends_when_its_time_is_up(project: Project, tmp_path: Path, phase:
     # What was made and could not be compared with the request any more is unverified.
     assert said.code == 53 or (said.code == 6 and phase == "the delivery check"), said
     assert re.search("the time is up|no time was left|minutes", said.out + said.err)
-    assert (pawl.workspace / "greet.py").read_text() == GREETS["greet.py"]
-
-
-@pytest.mark.whole
-@pytest.mark.spec("A11", "G3")
-def test_a_run_does_not_wait_for_a_language_server_longer_than_it_may(
-    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    server = tmp_path / "bin" / "gopls"
-    server.parent.mkdir()
-    server.write_text("#!/bin/sh\nexec sleep 900\n")
-    server.chmod(0o755)
-    monkeypatch.setenv("PATH", str(server.parent), prepend=":")
-    greets = {
-        "go.mod": "module greet\n\ngo 1.19\n",
-        "greet.go": 'package greet\n\nfunc Greet() string { return "hi" }\n',
-    }
-    pawl = project(greets)
-    patch = {"name": "strict_patch", "arguments": {"path": "greet.go", "old": '"hi"', "new": '"hello"'}}
-    asks = {"name": "lsp_diagnostics", "arguments": {"paths": ["greet.go"]}}
-    script = tmp_path / "model.jsonl"
-    script.write_text("".join(json.dumps(one) + "\n" for one in (turn("", patch), turn("", asks), turn("done"))))
-    words = ("do", "--seconds", "3", "--approve", "never", "clean up greet.go")
-    said = pawl(*words, "--model", f"scripted:{script}")
-    assert said.code == 53, said
-    assert "the time is up: 3 s" in said.out
-    assert "2 requests" in said.err, said
-    assert (pawl.workspace / "greet.go").read_text() == greets["greet.go"]
-
-
-@pytest.mark.whole
-@pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit", "PreToolUse", "Stop"])
-@pytest.mark.spec("A11", "G3")
-def test_a_run_does_not_wait_for_a_hook_longer_than_it_may(
-    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, event: str
-):
-    pawl = project({**SETTINGS, **GREETS, "test_greet.py": f"{GREETED}assert greet()\n"})
-    settings = f'[[hooks.{event}]]\nhooks = [{{ type = "command", command = "sleep 900" }}]\n'
-    (tmp_path / "settings.toml").write_text(settings)
-    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "settings.toml"))
-    script = tmp_path / "model.jsonl"
-    script.write_text("".join(json.dumps(one) + "\n" for one in (turn("", PATCH), turn("done"), turn("{}"))))
-    said = pawl(*CLEAN, "--model", f"scripted:{script}")
-    assert said.code == 53, said
-    assert "the time is up: 2 s" in said.out
     assert (pawl.workspace / "greet.py").read_text() == GREETS["greet.py"]
 
 

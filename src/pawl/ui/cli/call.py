@@ -206,6 +206,16 @@ class Call:
         self.out.lines(text)
         return code
 
+    def time_limit(self, usual: str, above: CancelToken | None = None) -> CancelToken | None:
+        """Ends what waits for it when `--seconds` are over; None without the option."""
+        from pawl.sandbox.cancel import CancelToken
+
+        seconds = self.options.seconds
+        if seconds is None:
+            return None
+        check_range("--seconds", seconds, 1, 86_400, usual)
+        return CancelToken(above=above, seconds=seconds)
+
     @property
     def test_command(self) -> tuple[str, ...]:
         """The words of `--test`; empty without it."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pawl.agent.inbox import Event
 from pawl.core.diagnostic import CheckResult
 from pawl.core.dialogue import Retrying, TextDelta
+from pawl.core.display import as_said
 from pawl.core.errors import PawlError, UnknownEntry, UsageError
 from pawl.core.events import (
     CommandPrinted,
@@ -43,13 +44,14 @@ from pawl.ui.cli.parser import (
     mode_options,
     model_option,
     record_option,
+    seconds_option,
     spending_options,
     test_option,
     thinking_options,
 )
 from pawl.ui.screen.approval import MOST_BYTES, NOTHING, ask_approval, edited_patch
 from pawl.ui.screen.renderer import EventRenderer, is_for_pawl
-from pawl.ui.screen.run_report import changes_of, show_waiting, tell, verdict_lines
+from pawl.ui.screen.run_report import changes_of, show_waiting, tell, verdict_lines, ways_to_answer
 
 if TYPE_CHECKING:
     from pawl.agent.session import Session
@@ -103,6 +105,7 @@ def approve_words(parser: ArgumentParser) -> None:
     answer.add_argument("--patch", metavar="FILE", help="approve the edited patch in this file; '-' for stdin")
     parser.add_argument("--full", action="store_true", help="show all of what waits, however long")
     parser.add_argument("--digest", metavar="SHA", help="refuse if what waits is not exactly this")
+    seconds_option(parser)
 
 
 DECLARED = {
@@ -316,6 +319,7 @@ def _finish(shop: Project, report: Report, call: Call, *, whole: bool = False) -
 
 def approve(shop: Project, call: Call) -> int:
     with shown_session(shop, call) as session:
+        session.cancel = call.time_limit("300 is the usual limit", session.cancel) or session.cancel
         report = session.waiting(call.options.id)
         if report.state is not RunState.WAITING:
             raise UsageError(f"the run {report.run} does not wait for an answer", advice=f"it is {report.state}")
@@ -445,13 +449,15 @@ class HeadlessWriter:
                 self._system("check", **picked(heard, "step standing reason"))
 
     def ended(self, report: Report, code: int) -> None:
-        body = report_json(self.shop, report, changes_of(self.shop, report))
-        text = report.answer
+        changes = changes_of(self.shop, report)
+        body = report_json(self.shop, report, changes)
+        text, advice = report.answer, ""
         if report.state is RunState.WAITING:
-            hunks = ", or --hunks 1,3" if report.question is None or report.question.kind == "change" else ""
-            text = f"approval needed: pawl approve {report.run} --yes, or --reject REASON{hunks}"
+            text = (
+                f"approval needed: pawl approve {report.run} {', or '.join(ways_to_answer(self.shop, report, changes))}"
+            )
         elif report.trouble is not None and code:
-            text = report.trouble.message
+            text, advice = report.trouble.message, report.trouble.advice
         text = redacted(text)
         trouble = report.trouble.code if report.trouble is not None else ""
         subtype = "success" if code == 0 else SUBTYPES.get(trouble) or SUBTYPES.get(report.ended, OTHERWISE)
@@ -460,8 +466,8 @@ class HeadlessWriter:
             result["structured_output"] = report.structured
         kept = "conversation state delivery verdict before after verdicts refused unproved notes task_states"
         result |= {name: body[name] for name in f"{kept} changes entry kept question".split()} | {"exit_code": code}
-        lines = "\n".join(verdict_lines(report))
-        self._finish(result, f"{text}\n{lines}".strip("\n") if lines else text, code)
+        parts = (as_said(text).rstrip("\n"), advice, *verdict_lines(report))
+        self._finish(result, "\n".join(part for part in parts if part), code)
 
     def failed(self, name: str, message: str, advice: str, code: int) -> None:
         nothing = Report(run=self.shop.run_id, request="", intent=None, state=RunState.ENDED, delivery=None)

@@ -94,11 +94,9 @@ SHORTEST_MESSAGE = 24
 
 def fix(shop: Project, call: Call) -> int:
     from pawl.repair import fixer as fixing
-    from pawl.sandbox.cancel import CancelToken
 
     request = _request(shop, call)
-    if call.options.seconds is not None:
-        shop.stop = CancelToken(seconds=call.options.seconds)
+    shop.stop = call.time_limit("60 suits most bugs")
     renderer = EventRenderer(call, call.meter, milestones=True)
     try:
         report = fixing.fix(shop, request, (lambda event: None) if call.options.json else renderer.hear)
@@ -117,8 +115,6 @@ def fix(shop: Project, call: Call) -> int:
 
 def _request(shop: Project, call: Call) -> FixRequest:
     options = call.options
-    seconds = shop.config.settings.fix_seconds if options.seconds is None else options.seconds
-    check_range("--seconds", seconds, 1, 86_400, "60 suits most bugs")
     check_range("--workers", options.workers, 1, 64, "one for each core")
     if options.pick is not None and options.accept_first:
         raise UsageError("--pick and --accept-first exclude each other", advice="--accept-first takes the first one")
@@ -127,7 +123,7 @@ def _request(shop: Project, call: Call) -> FixRequest:
     return FixRequest(
         targets=_targets(shop, call),
         test_command=call.test_command,
-        seconds=seconds,
+        seconds=shop.config.settings.fix_seconds if options.seconds is None else options.seconds,
         workers=options.workers,
         pick=options.pick,
         accept_first=options.accept_first,

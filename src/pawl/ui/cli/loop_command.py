@@ -105,7 +105,9 @@ def after_reflex(shop: Project, call: Call, target: str) -> RunRequest:
     options = call.options
     wish = LoopWish(target=target, test_command=call.test_command, model=options.model or "")
     # The user is told the most that it may cost, so that this is a limit like one of his own.
-    ladder = LadderWish(reflex=False, max_cost=amount_of("--max-cost", options.max_cost), allowed_cost=MOST_COST)
+    most = amount_of("--max-cost", options.max_cost)
+    left = None if shop.stop is None else max(0.001, round(shop.stop.left / 60, 3))
+    ladder = LadderWish(reflex=False, max_cost=most, allowed_cost=MOST_COST, max_minutes=left)
     order, _ = loop_of(shop, wish, ladder)
     return order
 

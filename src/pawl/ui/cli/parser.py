@@ -247,6 +247,10 @@ def test_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--test", metavar="CMD", help="the command that runs the tests (default: detected)")
 
 
+def seconds_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seconds", type=float, metavar="N", help="time limit in seconds of everything (default none)")
+
+
 def install_option(parser: argparse.ArgumentParser) -> None:
     what = "install missing packages on the bench as the lock file says, with network access"
     parser.add_argument("--install", action="store_true", help=what)

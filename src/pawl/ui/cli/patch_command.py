@@ -14,7 +14,7 @@ from pawl.core.typed import plain
 from pawl.settings import files as bounded
 from pawl.ui.cli.call import Call, given_bytes
 from pawl.ui.cli.encoder import changes_json, held_json
-from pawl.ui.cli.parser import Command, dry_run_option, protected_option
+from pawl.ui.cli.parser import Command, dry_run_option, protected_option, seconds_option
 from pawl.ui.cli.run_command import hint_protected, tell_held
 from pawl.ui.screen.run_report import verdict_line
 
@@ -39,6 +39,7 @@ def promote_words(parser: ArgumentParser) -> None:
     parser.add_argument("--file", action="append", metavar="F", help="promote only this file of it; repeatable")
     parser.add_argument("--unchecked", action="store_true", help="do not verify first what an agent made")
     protected_option(parser)
+    seconds_option(parser)
     dry_run_option(parser)
 
 
@@ -119,6 +120,7 @@ def promote(shop: Project, call: Call) -> int:
     from pawl.checks.whole_suite import begin_whole_suite
     from pawl.workspace.benches import propose_entry
 
+    shop.stop = call.time_limit("60 suits most projects")
     entry = shop.entry(call.entry_number())
     files = [call.inside(shop.workspace, one) for one in call.options.file or ()]
     kept = propose_entry(shop, entry, allow_protected=call.options.allow_protected, files=files)

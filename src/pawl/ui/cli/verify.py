@@ -10,7 +10,7 @@ from pawl.core.diagnostic import CheckResult, Diagnostic, Status, Verdict
 from pawl.core.errors import UsageError
 from pawl.ui.cli.call import Call
 from pawl.ui.cli.encoder import EXIT_UNVERIFIED, Json, picked
-from pawl.ui.cli.parser import Command, install_option, test_option
+from pawl.ui.cli.parser import Command, install_option, seconds_option, test_option
 from pawl.ui.screen.renderer import AS_BEFORE, MARKS
 from pawl.ui.screen.run_report import verdict_line
 from pawl.ui.screen.screen import Screen, brief
@@ -31,6 +31,7 @@ def words(parser: ArgumentParser) -> None:
     test_option(parser)
     parser.add_argument("--fresh", action="store_true", help="also run steps whose files have not changed since")
     install_option(parser)
+    seconds_option(parser)
     parser.add_argument("--set-baseline", action="store_true", help="take the present findings as old from now on")
     parser.add_argument("--no-baseline", action="store_true", help="count old findings too")
 
@@ -53,6 +54,8 @@ def verify(shop: Project, call: Call) -> int:
     options = call.options
     if options.set_baseline and options.no_baseline:
         raise UsageError("--set-baseline and --no-baseline exclude each other", advice="leave one of them out")
+
+    shop.stop = call.time_limit("60 suits most projects")
 
     def listen(verdict: CheckResult) -> None:
         if not options.json:

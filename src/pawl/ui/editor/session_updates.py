@@ -27,7 +27,7 @@ from pawl.agent.inbox import Event
 from pawl.core.change import BlobReader, ChangeSet, NodeKind
 from pawl.core.diagnostic import CheckResult, Status
 from pawl.core.dialogue import FellBack, Retrying, Speaker, TextDelta, ThoughtDelta, ToolCall, TranscriptLine
-from pawl.core.display import SafeWords, safe_words
+from pawl.core.display import SafeWords, as_said, safe_words
 from pawl.core.events import (
     AttemptEnded,
     ClimbBegun,
@@ -123,7 +123,7 @@ class UpdateWriter:
     def finish(self) -> None:
         """Sends what has begun."""
         rest, self._line = self._line + self._safe.close(), ""
-        self._message(rest)
+        self._message(as_said(rest))
         thought, self._thought = self._thought, ""
         self._thinking(thought)
 
@@ -139,7 +139,7 @@ class UpdateWriter:
 
     def _say(self, text: str) -> None:
         whole, end, self._line = (self._line + self._safe.feed(text)).rpartition("\n")
-        self._message(whole + end)
+        self._message(as_said(whole) + end)
 
     def _think(self, text: str) -> None:
         whole, end, self._thought = (self._thought + text).rpartition("\n")

@@ -11,7 +11,7 @@ from decimal import Decimal
 from pawl.agent.inbox import Event
 from pawl.core.diagnostic import CheckResult, Status
 from pawl.core.dialogue import FellBack, Retrying, TextDelta, ThoughtDelta, ToolCall
-from pawl.core.display import SafeWords
+from pawl.core.display import SafeWords, as_said
 from pawl.core.events import (
     AttemptEnded,
     ClimbBegun,
@@ -227,7 +227,7 @@ class EventRenderer:
                 self._print(block)
         elif line := self._line + self._safe.close():
             self._line = ""
-            self._face.out.put(f"{line}\n")
+            self._face.out.put(f"{as_said(line)}\n")
         self._face.make_room()
 
     def note(self, text: str) -> None:
@@ -262,13 +262,13 @@ class EventRenderer:
                 self._print(block)
             return
         whole, found, self._line = (self._line + self._safe.feed(text)).rpartition("\n")
-        self._face.out.put(whole + found)
+        self._face.out.put(as_said(whole) + found)
 
     def _print(self, block: str) -> None:
         self._face.make_room()
         out = self._face.out
         gap = "\n" if self._said else ""
-        out.draw(f"{gap}{drawn(block, out.width - 1, color=out.color)}\n")
+        out.draw(f"{gap}{as_said(drawn(block, out.width - 1, color=out.color))}\n")
         self._said = True
 
     def _activity(self, event: Event) -> str | None:

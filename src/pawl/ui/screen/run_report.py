@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pawl.core.change import BlobReader, ChangeSet
 from pawl.core.diagnostic import Status, TestCounts, Verdict
-from pawl.core.patch import unified
+from pawl.core.patch import hunks, unified
 from pawl.core.run import DeliveryState, Intent, Report, Review, RunState
 from pawl.core.tiers import AttemptEnd, EscalationState
 from pawl.ui.screen.diff import show_diff
@@ -55,7 +55,7 @@ def tell(shop: Project, report: Report, face: Face, changes: ChangeSet) -> None:
     if report.answer.strip() and report.delivery is DeliveryState.NEEDS_WORK and not report.requests:
         # No talk with a model has shown it.
         out.lines(report.answer.rstrip("\n"))
-    _tell_end(report, out)
+    _tell_end(report, out, ways_to_answer(shop, report, changes))
     if report.alternatives and report.delivery is DeliveryState.NEEDS_WORK:
         tell_alternatives(shop, report.alternatives, out)
     _tell_cost(report, face)
@@ -164,13 +164,18 @@ def _tell_review(review: Review, out: Screen) -> None:
         out.say(f"  · {brief(line, 160)}")
 
 
-def _tell_end(report: Report, out: Screen) -> None:
+def ways_to_answer(shop: Project, report: Report, changes: ChangeSet) -> tuple[str, ...]:
+    """The options of `pawl approve`; a part can be chosen where there are parts."""
+    whole = report.question is not None and report.question.kind == "call"
+    several = not whole and sum(len(hunks(change, shop.store.blobs)) for change in changes) > 1
+    return ("--yes", "--reject REASON", *(("--hunks N,…",) if several else ()))
+
+
+def _tell_end(report: Report, out: Screen, ways: Sequence[str]) -> None:
     if report.stale:
         out.say(f"! the approval was not accepted: {report.stale}; nothing was written", "bold yellow")
     if report.state is RunState.WAITING:
-        hunks = " | --hunks 1,3" if report.question is None or report.question.kind == "change" else ""
-        how = f"pawl approve {report.run} [--yes | --reject REASON{hunks}]"
-        out.say(out.reword(f"waits for your approval: {how}"), "bold")
+        out.say(out.reword(f"waits for your approval: pawl approve {report.run} [{' | '.join(ways)}]"), "bold")
     elif report.state is RunState.WORKING:
         trouble = report.trouble
         if trouble is not None:

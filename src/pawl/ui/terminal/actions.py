@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pawl.core.change import ChangeSet
 from pawl.core.dialogue import Speaker, TranscriptLine
+from pawl.core.display import as_said
 from pawl.core.errors import UnknownEntry, UsageError
 from pawl.core.run import Approval, DeliveryState, Mode, RunState
 from pawl.ui.screen.diff import show_diff
@@ -251,7 +252,7 @@ class Actions:
             return
         blocks = Blocks()
         for block in (*blocks.feed(said.message.text), *blocks.close()):
-            self._out.draw(f"{drawn(block, self._out.width - 1, color=self._out.color)}\n\n")
+            self._out.draw(f"{as_said(drawn(block, self._out.width - 1, color=self._out.color))}\n\n")
 
     def _conversation(self, verb: str) -> str:
         if not self._wishes.conversation:
