@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from world import lay
 
-from pawl.agent.own_extensions import own_commands
+from pawl.agent.own_commands import own_commands
 from pawl.agent.policy import prompts
 from pawl.core.errors import ConfigError, UsageError
 from pawl.core.run import Mode

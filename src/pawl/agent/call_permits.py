@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from pawl.agent.context import TurnInput, Unanswered
-from pawl.agent.policy import rules_of
+from pawl.agent.policy import narrowed, rules_of
 from pawl.agent.record import KeptRuling, RunRecord
 from pawl.agent.replay import refusal_of
 from pawl.agent.run_hooks import CANNOT_BE_SHOWN, Hooking, call_question, can_be_shown
@@ -78,11 +78,12 @@ class CallPermits:
         return f"refused_by_user: {reason}\nnext: do what the user wants instead, or end here", arguments
 
     def _permit(self, line: TurnInput) -> Permit:
-        if line.mode is not None or not self.record.order.attended:
-            return unasked(self.permit or rules_of(self.shop, line.mode or self.record.order.mode))
-        if self.permit is None:
-            self.permit = rules_of(self.shop, self.record.order.mode)
-        return self.permit
+        order, shop = self.record.order, self.shop
+        if self.permit is None and line.mode is None:
+            self.permit = rules_of(shop, order.mode)
+        permit = self.permit or rules_of(shop, line.mode or order.mode)
+        permit = narrowed(permit, order.allowed_tools, shop)
+        return permit if line.mode is None and order.attended else unasked(permit)
 
     def _ruled(
         self, line: TurnInput, call: str, name: str, arguments: Mapping[str, object]

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pawl.agent import nodes, opening_nodes, review
-from pawl.agent.briefing import run_budget
+from pawl.agent.briefing import configured, run_budget
 from pawl.agent.context import LoopEnd, TurnInput
 from pawl.agent.inbox import Event, Inbox
 from pawl.agent.intents import verification_of
@@ -156,7 +156,9 @@ class RunExecutor:
     def _open(self, hooking: Hooking, place: RunCursor) -> None:
         """The hooks of the session and of the request, once; what they tell the model is frozen for the run."""
         source, self.opening = self.opening, ""
-        context = hooking.begin(source) if source else ()
+        context: tuple[str, ...] = ()
+        if source and hooking.exist:
+            context = hooking.begin(source, model=configured(self.shop, self.record.order.model).routes.default)
         if place.at == RunNode.INTENT and hooking.exist and self.record.data.hook_context is None:
             context = (*context, *hooking.submit(self.record.order.text))
             self.record.keep(replace(self.record.data, hook_context=context))

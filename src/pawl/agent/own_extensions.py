@@ -1,27 +1,17 @@
-"""Extensions by a user: tools, evaluators, forms of kept answers, phrases, and commands.
-
-A command is a Markdown file whose text is a request. Those of a folder count only where it is trusted.
-"""
+"""Extensions by a user: evaluators, forms of kept answers, and phrases."""
 
 from __future__ import annotations
 
-import itertools
 import os
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from pawl.agent.intents import Phrase, own_phrases
-from pawl.agent.skill_library import Skill, skills_of
 from pawl.core.errors import ConfigError
-from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Report
-from pawl.core.text import one_line
-from pawl.core.typed import front_matter
 from pawl.settings import files as bounded
 from pawl.settings.config import Config
 from pawl.settings.extensions import extension_settings, loaded, wrong_extension
-from pawl.settings.permission_rules import MCP
-from pawl.settings.trust import FOLDER, Folder, files_of, may_have_servers, trusted_files
+from pawl.settings.trust import FOLDER, trusted_files
 
 INTENTS = "intents.toml"
 
@@ -73,105 +63,3 @@ def own_phrases_of(config: Config, workspace: str) -> tuple[Phrase, ...]:
     theirs = f"{FOLDER}/{INTENTS}"
     trusted = trusted_files(config, workspace) if os.path.lexists(os.path.join(workspace, theirs)) else None
     return made + own_phrases(trusted.text(theirs), theirs) if trusted is not None else made
-
-
-FOLDERS = (".pawl/commands", ".claude/commands")
-MOST = 200
-LONGEST_HELP = 100
-LONGEST = 64 << 10
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-_PLACE = re.compile(r"\$(?:ARGUMENTS|[0-9])\b")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnCommand:
-    name: str
-    description: str
-    arguments: str
-    """How its arguments are hinted at."""
-    text: str
-    model: str
-    source: str
-
-
-def own_commands(config: Config, workspace: str) -> tuple[OwnCommand, ...]:
-    """Skills, the user's own commands, and those of the workspace if it is trusted, which go before them."""
-    found = {one.name: _of_skill(one) for one in skills_of(config, workspace).values() if one.is_typed}
-    found |= {one.name: one for one in _served(config, workspace)}
-    found |= {one.name: one for one in _read(config.file.parent / "commands", "your settings")}
-    trusted = trusted_files(config, workspace)
-    if trusted is not None:
-        for folder in reversed(FOLDERS):
-            found |= {one.name: one for one in _read(trusted.folder(folder), folder)}
-    return tuple(found[name] for name in sorted(found))
-
-
-def _served(config: Config, workspace: str) -> Iterator[OwnCommand]:
-    """The prompts of MCP servers; their texts are asked for when they are used."""
-    if not may_have_servers(config, workspace):
-        return
-    from pawl.agent.mcp_pins import agreed
-
-    for server, (_, pin) in agreed(config, workspace).items():
-        for one in pin.prompts:
-            words = " ".join(f"[{given.get('name')}]" for given in one.get("arguments", ()))
-            yield OwnCommand(
-                name=f"{MCP}{server}__{one['name']}".lower(),
-                description=one_line(str(one.get("description", "")), LONGEST_HELP),
-                arguments=words,
-                text="",
-                model="",
-                source=f"the MCP server {server}",
-            )
-
-
-def _of_skill(skill: Skill) -> OwnCommand:
-    return OwnCommand(
-        name=skill.name,
-        description=one_line(skill.description, LONGEST_HELP),
-        arguments=skill.says("argument-hint", "[WORDS]"),
-        text=skill.read(),
-        model=skill.says("model"),
-        source=skill.source,
-    )
-
-
-def filled(text: str, words: str) -> str:
-    """The request with its arguments: `$ARGUMENTS` for all, `$1` to `$9` for one; without a place, at its end."""
-    if _PLACE.search(text) is None:
-        return f"{text}\n\n{words}".strip() if words else text.strip()
-    each = words.split()
-
-    def value(found: re.Match[str]) -> str:
-        name = found[0][1:]
-        if name == "ARGUMENTS":
-            return words
-        at = int(name) - 1
-        return each[at] if 0 <= at < len(each) else ""
-
-    return _PLACE.sub(value, text).strip()
-
-
-def _read(folder: Folder, source: str) -> Iterator[OwnCommand]:
-    for path, _, read in itertools.islice((one for one in files_of(folder, ".md") if "/" not in one[0]), MOST):
-        name = path.removesuffix(".md").lower()
-        try:
-            text = read()[:LONGEST]
-        except (OSError, UnicodeDecodeError):
-            continue
-        if _NAME.fullmatch(name):
-            yield _command(name, text, source)
-
-
-def _command(name: str, text: str, source: str) -> OwnCommand:
-    head, body = front_matter(text)
-    fields = {key: value.strip("\"'") for key, value in head.items()}
-    first = next((line.strip("# ").strip() for line in body.splitlines() if line.strip()), "")
-    return OwnCommand(
-        name=name,
-        description=fields.get("description") or first,
-        arguments=fields.get("argument-hint", "[WORDS]" if _PLACE.search(body) else ""),
-        text=body.strip(),
-        model=fields.get("model", ""),
-        source=source,
-    )

@@ -7,21 +7,34 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 
 from pawl.agent.prompts import HEADINGS, Prompt, PromptFault, PromptRepository, check_prompts
 from pawl.agent.roles import Role, load_roles
 from pawl.agent.sub_agents import SubAgent, sub_agents
 from pawl.core.dialogue import ToolCall
-from pawl.core.errors import PolicyViolation, UsageError
+from pawl.core.errors import ConfigError, PolicyViolation, UsageError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Approval, Mode, PolicyDecision, Reasoning, ReasoningFormat, RoleName, RunTerms, Stage
 from pawl.core.typed import near
 from pawl.models.router import ModelConfig
 from pawl.settings.config import Config
 from pawl.settings.extensions import own_kinds
-from pawl.settings.permission_rules import MCP_CALL, ROLE_CONTRACT, STANDS_FOR, StageAllowance, ToolKind, allowances
-from pawl.settings.permissions import Permit, permissions_of, permit_of
+from pawl.settings.guardrails import Decision, Permission
+from pawl.settings.permission_rules import (
+    MCP_CALL,
+    ROLE_CONTRACT,
+    STANDS_FOR,
+    PathBase,
+    Rule,
+    StageAllowance,
+    ToolKind,
+    aliases,
+    allowances,
+    parse_rule,
+)
+from pawl.settings.permissions import Defaults, Permissions, Permit, permissions_of, permit_of, preset
 from pawl.settings.trust import Folder, may_have_servers, trusted_files
 from pawl.workspace.project import Project
 
@@ -345,3 +358,26 @@ def rules_of(shop: Project, mode: Mode) -> Permit:
     """The permission rules of the workspace, for commands that are confined and have no network."""
     served = served_kinds(shop.config, shop.workspace)
     return permit_of(permissions_of(shop.config, shop.workspace, mode=mode, served=served), shop.guardrails)
+
+
+def narrowed(permit: Permit, allowed: Sequence[str], shop: Project) -> Permit:
+    """The rules for a command of the user's own that names its tools: whatever else would change something is asked
+    about, also where the rules allow it. Names that are not known here are passed over."""
+    if not allowed:
+        return permit
+    harmless, rules = preset("standard"), list[Rule]()
+    for text in allowed:
+        with suppress(ConfigError):
+            rules.append(parse_rule(text))
+    asks = Defaults(**dict.fromkeys(Defaults.__annotations__, Decision.ASK))
+    place = PathBase(shop.workspace, str(shop.config.home))
+    named = Permissions(preset=replace(harmless, defaults=asks), allow=tuple(rules), place=place)
+    free = aliases()["Read"] | aliases()["Task"]
+
+    def permitted(tool: str, arguments: Mapping[str, object]) -> Permission:
+        found = permit(tool, arguments)
+        if not found.allowed or tool in free or named.permit(tool, arguments).allowed:
+            return found
+        return Permission(ruling=Decision.ASK, reason="the command's allowed-tools do not name it", firm=True)
+
+    return permitted

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
+from pawl.agent.compression import is_summary
 from pawl.agent.context import ToolReply, TurnInput
 from pawl.agent.replay import ReplayLog
 from pawl.core.dialogue import Message
@@ -73,12 +74,12 @@ class Hooking:
     def exist(self) -> bool:
         return self._known is not None
 
-    def begin(self, source: str) -> tuple[str, ...]:
+    def begin(self, source: str, *, model: str) -> tuple[str, ...]:
         """A session starts, new or again; what hooks want the model to know."""
         for notice in self._known.notices if self._known is not None else ():
             self.tell(HookSaid(event="SessionStart", text=notice))
         self._tell_where_they_run()
-        return self._context(self._called("SessionStart", source=source))
+        return self._context(self._called("SessionStart", source=source, model=model))
 
     def end(self, reason: str) -> None:
         self._called("SessionEnd", reason=reason)
@@ -125,7 +126,7 @@ class Hooking:
             return ()
         told = {"stop_hook_active": before > 0, "last_assistant_message": text}
         if line.sent:
-            outcome = self._called("SubagentStop", agent_type=line.role, agent_id=line.talk, **told)
+            outcome = self._stopped(line.role, line.talk, **told)
         else:
             outcome = self._called("Stop", **told)
         return (outcome.reason or "a hook wants you to go on",) if outcome is not None and outcome.blocked else ()
@@ -137,14 +138,19 @@ class Hooking:
         outcome = self._called("PreCompact", trigger=_AUTO, custom_instructions="")
         if outcome is not None and outcome.blocked and not forced:
             return messages
-        self._called("PostCompact", trigger=_AUTO)
+        summary = next((one.text for one in made if is_summary(one)), "")
+        self._called("PostCompact", trigger=_AUTO, compact_summary=summary)
         return made
 
     def role_begins(self, role: str, talk: str) -> None:
         self._called("SubagentStart", agent_type=role, agent_id=talk)
 
     def role_ends(self, role: str, talk: str, text: str) -> None:
-        self._called("SubagentStop", agent_type=role, agent_id=talk, last_assistant_message=text)
+        self._stopped(role, talk, last_assistant_message=text)
+
+    def _stopped(self, role: str, talk: str, **told: object) -> HookOutcome | None:
+        """There are no files of transcripts, of a sub-agent as of the run."""
+        return self._called("SubagentStop", agent_type=role, agent_id=talk, agent_transcript_path="", **told)
 
     def waits(self, question: ApprovalRequest) -> None:
         """The run stands still until the user answers."""

@@ -221,6 +221,13 @@ class Session:
         finally:
             self._stop = None
 
+    def command_request(self, text: str, words: str, like: RunRequest, asks: Callable[[str, str], bool]) -> RunRequest:
+        """The request that the text of a command stands for; commands in it are run as the rules say."""
+        from pawl.agent.own_commands import CommandReader
+
+        with self.stoppable() as cancel:
+            return CommandReader(self.shop, cancel, asks).request(text, words, like)
+
     def interrupt(self) -> None:
         """Stops what is under way; the run can be resumed from there."""
         stop = self.cancel or self._stop

@@ -168,7 +168,7 @@ def _read(place: Folder, folder: str) -> Iterator[tuple[Skill, list[SkillFault]]
             text = read()
         except (OSError, UnicodeDecodeError):
             faults.append("it cannot be read as text")
-        fields, body = _parted(text, faults)
+        fields, body = parted(text, faults)
         skill = Skill(
             name=name,
             description=str(fields.get("description") or "").strip(),
@@ -192,7 +192,7 @@ def _skill_files(place: Folder) -> Iterator[tuple[str, str, Callable[[], str]]]:
             yield path.partition("/")[0], shown, read
 
 
-def _parted(text: str, faults: list[str]) -> tuple[Mapping[str, object], str]:
+def parted(text: str, faults: list[str]) -> tuple[Mapping[str, object], str]:
     """The fields of the front matter and the rest. What is no YAML is read line by line, as others do."""
     plain, body = front_matter(text)
     lines = text.partition("\n---")[0].splitlines()[1:]

@@ -244,6 +244,8 @@ class RunRequest:
     """Packages that the project lacks may be installed on its benches, with a network."""
     fresh: bool = False
     """A question is asked anew, also where an answer that was given before still holds."""
+    allowed_tools: tuple[str, ...] = ()
+    """Rules such as `Bash(git diff *)`; whatever else would change something is asked about. Empty for no bound."""
     loop: Mapping[str, object] = field(default_factory=dict)
     """The ladder to climb and what it is for, as `agent/tier_file` writes it; empty for a request without one."""
 

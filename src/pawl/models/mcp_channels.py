@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from pawl.workspace.bench import Bench
 
 LARGEST_MESSAGE = 16 << 20
+MOST_WAITING = 4 * LARGEST_MESSAGE
+"""Bytes of messages that nobody has taken yet."""
+_LEAST_SIZE = 2_000
+"""What even the shortest message takes."""
 MOST_WORDS = 2_000
 """Kept of what a server says on its standard error."""
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
@@ -48,17 +52,23 @@ class MessageBox:
     """Messages in the order in which they came, put there by one thread and taken by another."""
 
     def __init__(self) -> None:
-        self._messages: deque[Message] = deque()
+        self._messages: deque[tuple[Message, int]] = deque()
+        self._waiting = 0
         self._news = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self.ended = ""
         """Why nothing comes any more."""
         self.odd = ""
         """The last line that was no message."""
 
-    def put(self, message: object) -> None:
-        for one in message if isinstance(message, list) else [message]:
-            if isinstance(one, dict):
-                self._messages.append(one)
+    def put(self, message: object, size: int = 0) -> None:
+        every = [one for one in (message if isinstance(message, list) else [message]) if isinstance(one, dict)]
+        for one in every:
+            if self._waiting > MOST_WAITING:
+                self.end("it sends more than can be read")
+                return
+            cost = max(size // len(every), _LEAST_SIZE)
+            self._waiting += cost
+            self._messages.append((one, cost))
         os.eventfd_write(self._news, 1)
 
     def end(self, why: str) -> None:
@@ -72,11 +82,13 @@ class MessageBox:
         if cancel is not None:
             poll.register(cancel.fileno(), select.POLLIN)
         while True:
+            raise_if_stopped(cancel)
             if self._messages:
-                return self._messages.popleft()
+                message, cost = self._messages.popleft()
+                self._waiting -= cost
+                return message
             if self.ended:
                 raise ServerUnavailable(self.ended, advice="it is started again at the next call")
-            raise_if_stopped(cancel)
             left = deadline - time.monotonic()
             if left <= 0:
                 return None
@@ -157,7 +169,7 @@ class StreamChannel:
         if not line.strip():
             return
         try:
-            self.inbox.put(read_json(line))
+            self.inbox.put(read_json(line), len(line))
         except (Unreadable, UnicodeDecodeError):
             self.inbox.odd = line[:200].decode("utf-8", "replace")
 
@@ -242,7 +254,7 @@ class HttpChannel:
                     self._told_error(number, answer.status_code, told)
                 elif "text/event-stream" in answer.headers.get("content-type", ""):
                     for data in _events(answer.iter_lines()):
-                        self.inbox.put(read_json(data))
+                        self.inbox.put(read_json(data), len(data))
                 elif number is not None:
                     self.inbox.put(read_json(_first(answer.iter_bytes(), LARGEST_MESSAGE)))
         except (*self._failures, Unreadable, RuntimeError) as error:

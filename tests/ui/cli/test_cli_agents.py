@@ -142,7 +142,15 @@ def test_hooks_hear_of_a_sub_agent_and_may_send_it_on(project: Project, configur
     keep.chmod(0o755)
     hooks = "".join(
         f'[[hooks.{event}]]\nhooks = [{{ type = "command", command = "{keep}", args = ["{event}"], host = true }}]\n'
-        for event in ("SubagentStart", "SubagentStop", "Stop", "PreToolUse", "PostToolUse", "PostToolUseFailure")
+        for event in (
+            "SessionStart",
+            "SubagentStart",
+            "SubagentStop",
+            "Stop",
+            "PreToolUse",
+            "PostToolUse",
+            "PostToolUseFailure",
+        )
     )
     reads = Said(calls=tuple((f"t{at}", "file_read", f'{{"path": "{at}pp.py"}}') for at in "ab"), stop="calls")
     answers = (delegate("code-reviewer", "look"), reads, Said(text=("First look.",)), Said(text=("Second look.",)))
@@ -156,11 +164,12 @@ def test_hooks_hear_of_a_sub_agent_and_may_send_it_on(project: Project, configur
         (event, "code-reviewer") for event in ("PreToolUse", "PostToolUse", "PreToolUse", "PostToolUseFailure")
     ]
     assert reads_of[-1]["is_interrupt"] is False and "agent_type" not in every[0]
-    heard = [one for one in every if "tool_name" not in one]
+    assert every[0]["hook_event_name"] == "SessionStart" and every[0]["model"] == "here/m"
+    heard = [one for one in every[1:] if "tool_name" not in one]
     assert [one["hook_event_name"] for one in heard[:3]] == ["SubagentStart", "SubagentStop", "SubagentStop"]
     assert {one["agent_type"] for one in heard[:3]} == {"code-reviewer"}
     assert [one["stop_hook_active"] for one in heard[1:3]] == [False, True]
-    assert heard[1]["last_assistant_message"] == "First look."
+    assert heard[1]["last_assistant_message"] == "First look." and heard[1]["agent_transcript_path"] == ""
 
 
 @pytest.mark.spec("F8")
@@ -186,6 +195,7 @@ def test_hooks_hear_of_a_dialogue_that_is_shortened_and_may_keep_it(
     assert len(playing.requests) >= 4
     told = seen.read_text()
     assert told.startswith("PreCompact") and "PostCompact" in told and '"trigger": "auto"' in told
+    assert json.loads(told.rpartition("PostCompact\n")[2].splitlines()[0])["compact_summary"]
 
 
 @pytest.mark.spec("D1", "C3")
@@ -320,3 +330,82 @@ def test_a_run_that_is_killed_while_sub_agents_work_goes_on_with_what_each_has_d
     assert [one["path"] for one in done["changes"]] == ["LIST.md", "NOTES.md"]
     roles = [one["role"] for one in pawl.json("requests")["requests"]]
     assert roles.count("typist") == roles.count("clerk") == 2
+
+
+def several(count: int, call: str) -> str:
+    """A script in which one answer sends so many typists, each with a number; each calls this."""
+    sends = ",\n".join(
+        f'    {{ name = "delegate", arguments = {{ role = "typist", task = "note number {at}" }} }}'
+        for at in range(count)
+    )
+    first = 'match = { user = "write the notes", tools = ["delegate"], step = 0 }'
+    turns = [f"[[turn]]\n{first}\nanswer = {{ calls = [\n{sends}\n] }}"]
+    for at in range(count):
+        who = f'system = "stork", user = "note number {at}"'
+        turns.append(f"[[turn]]\nmatch = {{ {who}, step = 0 }}\nanswer = {{ calls = [{call % {'at': at}}] }}")
+        turns.append(f'[[turn]]\ntimes = 0\nmatch = {{ {who} }}\nanswer = "Note {at} is written."')
+    turns.append("[[turn]]\ntimes = 0\nmatch = { schema = true }\nanswer = '{\"parts\": []}'")
+    turns.append('[[turn]]\ntimes = 0\nanswer = "All are back."')
+    return "\n".join(turns)
+
+
+WRITES = '{ name = "file_write", arguments = { path = "note%(at)s.md", content = "note %(at)s\\n" } }'
+DATES = '{ name = "run_command", arguments = { command = "date +%%Y-%(at)s > note%(at)s.md; cat note%(at)s.md" } }'
+WAITS = '{ name = "run_command", arguments = { command = "sleep 60" } }'
+
+
+@pytest.mark.whole
+@pytest.mark.spec("D2")
+def test_of_more_than_four_sub_agents_four_work_at_a_time_and_all_are_merged(
+    project: Project, configured: Configured, tmp_path: Path
+):
+    pawl = project(FILES)
+    assert pawl("trust").code == 0
+    script = tmp_path / "sent.toml"
+    script.write_text(several(5, WRITES))
+    counts = tmp_path / "counts"
+    counts.write_text(f'#!/bin/sh\ncat > /dev/null; printf "$1" >> {tmp_path}/working\n')
+    counts.chmod(0o755)
+    hook = f'hooks = [{{ type = "command", command = "{counts}", args = ["%s"], host = true }}]'
+    events = (("SubagentStart", "+"), ("SubagentStop", "-"))
+    configured("".join(f'[[hooks.{event}]]\nmatcher = "typist"\n{hook % word}\n' for event, word in events))
+    words = ("do", "--approve", "never", "--no-escalate", "--model", f"scripted:{script}")
+    notes = [f"note{at}.md" for at in range(5)]
+    done = pawl.json(*words, f"write the notes {', '.join(notes)}")
+    assert [one["path"] for one in done["changes"]] == notes
+    heard = (tmp_path / "working").read_text()
+    working = [heard[: at + 1].count("+") - heard[: at + 1].count("-") for at in range(len(heard))]
+    assert heard.count("+") == heard.count("-") == 5 and max(working) <= 4
+
+
+@pytest.mark.whole
+@pytest.mark.spec("D1", "G4")
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_question_of_a_sub_agent_waits_for_the_user_and_each_goes_on_with_the_answer(
+    project: Project, configured: Configured, tmp_path: Path, count: int
+):
+    pawl = project(FILES)
+    assert pawl("trust").code == 0
+    configured('[permissions]\nask = ["Bash(date *)"]\n')
+    script = tmp_path / "sent.toml"
+    script.write_text(several(count, DATES))
+    answers = "y\n" * (count + 1)
+    lines = f"write the notes note0.md and note1.md\n{answers}/quit\n".encode()
+    said = pawl("session", "--model", f"scripted:{script}", stdin=lines)
+    for at in range(count):
+        assert f"date +%Y-{at}" in said.out, said
+        assert (pawl.workspace / f"note{at}.md").read_text().endswith(f"-{at}\n"), said
+
+
+@pytest.mark.whole
+@pytest.mark.spec("D1", "C3")
+def test_a_sub_agent_that_works_beyond_the_time_of_the_run_ends_with_it(
+    project: Project, configured: Configured, tmp_path: Path
+):
+    pawl = project(FILES)
+    assert pawl("trust").code == 0
+    script = tmp_path / "sent.toml"
+    script.write_text(several(2, WAITS))
+    words = ("do", "--approve", "never", "--no-escalate", "--seconds", "4", "--model", f"scripted:{script}")
+    said = pawl(*words, "write the notes note0.md and note1.md")
+    assert said.code == 53 and "no time was left (--seconds)" in said.out, said

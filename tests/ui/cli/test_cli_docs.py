@@ -36,7 +36,9 @@ ROOT = Path(__file__).resolve().parents[3]
 README = (ROOT / "README.md").read_text()
 DOCS = ROOT / "docs"
 # In the order in which their transcripts are played.
-PARTS = [DOCS / "commands" / f"{name}.md" for name in ("work", "checks", "configuration", "history", "machines", "spec")]
+PARTS = [
+    DOCS / "commands" / f"{name}.md" for name in ("work", "checks", "configuration", "history", "machines", "spec")
+]
 COMMANDS = "\n".join(page.read_text() for page in (DOCS / "commands.md", *PARTS))
 SETTINGS = (DOCS / "settings.md").read_text()
 MODELS = (DOCS / "models.md").read_text()

@@ -118,6 +118,49 @@ def test_a_broken_server_is_ended_and_reported_and_another_one_lives(
 
 
 @pytest.mark.attack("A53")
+@pytest.mark.parametrize(
+    ("way", "limit", "told"),
+    [
+        ("elicits", 60, "refused 100 times"),
+        ("insists", 60, "it asked for something more than 1,000 times"),
+        ("babbles", 2, "did not answer 'tools/call' within 2 s"),
+    ],
+)
+def test_a_server_that_asks_the_user_again_and_again_is_refused_each_time_and_bounded(
+    project: Project, configured: Configured, way: str, limit: int, told: str
+):
+    more = f"timeout = {limit}000"
+    pawl = agreed(project, configured, way, more)
+    with model(configured, calls(("mcp__cheese__echo", {})), settings=ALLOW + server(way, more)) as playing:
+        said = pawl(*DO)
+    answer = json.loads(playing.requests[1].body)["messages"][-1]["content"]
+    assert told in answer or "it sends more than can be read" in answer
+    assert "password" not in said.out + said.err + sent(playing) and "Nothing is to be done." in said.out
+
+
+def test_a_link_to_a_file_outside_of_the_workspace_is_named_and_never_read(
+    project: Project, configured: Configured, tmp_path: Path
+):
+    pawl = agreed(project, configured, "links")
+    (pawl.workspace / ".env").write_text(f"KEY={CANARY}\n")
+    (pawl.workspace.parent / "outside.txt").write_text(CANARY)
+    obeys = calls(
+        ("file_read", {"path": "/etc/passwd"}),
+        ("file_read", {"path": "../outside.txt"}),
+        ("file_read", {"path": ".env"}),
+        ("mcp__cheese__read_resource", {"uri": "file:///etc/passwd"}),
+    )
+    with model(configured, calls(("mcp__cheese__echo", {})), obeys, settings=ALLOW + server("links")) as playing:
+        pawl(*DO)
+    assert "[resource file:///etc/passwd: read me]" in json.loads(playing.requests[1].body)["messages"][-1]["content"]
+    *refused, served = (one["content"] for one in json.loads(playing.requests[2].body)["messages"][-4:])
+    assert "root:" not in sent(playing) and CANARY not in sent(playing)
+    assert all("path_" in one or "secret" in one for one in refused), refused
+    # The server itself is asked, which answers from its own sandbox.
+    assert served.endswith("gouda")
+
+
+@pytest.mark.attack("A53")
 def test_a_server_that_never_answers_the_greeting_is_given_up(project: Project, configured: Configured):
     pawl = project(FILES)
     configured(server("mute", "timeout = 1000"))

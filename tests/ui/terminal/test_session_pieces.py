@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
-from pawl.agent.own_extensions import filled, own_commands
+from pawl.agent.own_commands import own_commands
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import UsageError
 from pawl.settings.config import load
@@ -187,8 +187,6 @@ def test_commands_of_a_folder_count_only_where_it_is_trusted(tmp_path: Path):
     greet, ship = found["greet"], found["ship"]
     assert found["refactoring"].text.startswith("# Refactoring")
     assert (greet.description, greet.arguments, ship.description) == ("Says hello", "NAME", "Ship it")
-    assert filled(greet.text, "Ann Bob") == "Greet Ann, Ann Bob."
-    assert filled(ship.text, "now") == "# Ship it\n\nRelease the thing.\n\nnow"
 
 
 def test_what_was_typed_is_kept_for_its_user_alone_and_without_secrets(tmp_path: Path):

@@ -18,6 +18,8 @@ HANDSHAKE = "2025-11-25"
 PROBE_SECONDS = 5.0
 """How long a server has to answer in the newer way before it is greeted in the older one."""
 MOST_PAGES, MOST_ITEMS = 200, 5_000
+MOST_ASKED = 1_000
+"""Requests of a server's own during one of the client's; all but a ping are refused."""
 CLIENT: Mapping[str, str] = {"name": "pawl", "version": __version__}
 _META = "io.modelcontextprotocol/"
 UNKNOWN_METHOD = -32601
@@ -112,11 +114,12 @@ class McpClient:
 
     def _ask(self, method: str, params: Mapping[str, Any], seconds: float) -> Mapping[str, Any]:
         number = next(self._numbers)
-        deadline = time.monotonic() + seconds
+        deadline, asked = time.monotonic() + seconds, 0
         self._send({"id": number, "method": method, "params": params})
         while True:
             message = self._channel.inbox.take(deadline, self._cancel)
-            if message is None:
+            # What it sends by itself gives it no more time.
+            if message is None or ("method" in message and time.monotonic() >= deadline):
                 if method not in ("initialize", "server/discover"):
                     self._send({"method": "notifications/cancelled", "params": {"requestId": number}})
                 odd = self._channel.inbox.odd
@@ -126,6 +129,10 @@ class McpClient:
                     advice="it was ended; go on without it, or try once more",
                 )
             if "method" in message:
+                asked += "id" in message
+                if asked > MOST_ASKED:
+                    why = f"it asked for something more than {MOST_ASKED:,} times during one call"
+                    raise ServerUnavailable(why, advice="go on without it; it is started again at the next call")
                 self._heard(message)
             elif message.get("id") == number:
                 return _result(message, method)

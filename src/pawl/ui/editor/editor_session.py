@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import io
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -212,19 +213,16 @@ class EditorSession:
             self.writer.finish()
 
     def _prompted(self, prompt: EditorPrompt) -> Report | None:
-        text, model = prompt.text, ""
-        named = split(text)
+        named, command = split(prompt.text), None
         if named is not None and self._commands.knows(named[0]):
             command = self._commands.find(named[0])
-            if command.prompt:
-                from pawl.agent.own_extensions import filled
-
-                text, model = filled(command.prompt, named[1]), command.model
-            else:
+            if not command.prompt:
                 self._run_line(command, named[1])
                 return None
         self._agree_to_servers()
-        order = self.choices.order(text, model=model, context=tuple(self._told(prompt)))
+        order = self.choices.order(prompt.text, context=tuple(self._told(prompt)), command=command)
+        if named is not None and command is not None:
+            order = self.session.command_request(command.prompt, named[1], order, self._may_run)
         report = self._settled(self.session.do(replace(order, pictures=tuple(self._kept(prompt)))))
         while report.state is RunState.ENDED and self.session.is_spoken_to and not self.stopped:
             self._tell(report)
@@ -236,6 +234,16 @@ class EditorSession:
             # The editor has a way of its own to tell that.
             raise self.session.error
         return report
+
+    def _may_run(self, line: str, why: str) -> bool:
+        """A command line in the text of a command, on a bench."""
+        digest = hashlib.sha256(line.encode()).hexdigest()[:16]
+        return self._agrees(f"command-{digest}", f"run this on a bench? {line}", "execute", why)
+
+    def _agrees(self, number: str, title: str, kind: str, text: str) -> bool:
+        options = ((YES, "allow_once", "yes"), (NO, "reject_once", "no"))
+        question = PermissionQuestion(id=number, title=title, kind=kind, content=text_content(text), options=options)
+        return self.editor.ask(question) == YES
 
     def _agree_to_servers(self) -> None:
         """Asks once about each server of the editor's whose tools the user has not seen."""
@@ -256,14 +264,8 @@ class EditorSession:
                 self.writer.text(f"! the MCP server {name} is left out: {error.message}")
                 continue
             tools = "\n".join(f"{one['name']}: {one.get('description', '')}" for one in pin.tools)
-            question = PermissionQuestion(
-                id=f"mcp-{name}-{pin.digest[:16]}",
-                title=f"offer the tools of the MCP server {name} to the model?",
-                kind="other",
-                content=text_content(tools),
-                options=((YES, "allow_once", "yes"), (NO, "reject_once", "no")),
-            )
-            if self.editor.ask(question) == YES:
+            title = f"offer the tools of the MCP server {name} to the model?"
+            if self._agrees(f"mcp-{name}-{pin.digest[:16]}", title, "other", tools):
                 keep_pin(shop.config, shop.workspace, known, replace(pin, at=datetime.now(UTC).isoformat()))
 
     def _run_line(self, command: SessionCommand, words: str) -> None:

@@ -35,6 +35,8 @@ class SessionCommand:
     """The request that it stands for, for one that is a file."""
     model: str = ""
     """The model that such a one wants."""
+    tools: tuple[str, ...] = ()
+    """The tools that such a one needs."""
     source: str = ""
 
     @property
@@ -78,7 +80,7 @@ class Commands:
 def commands_of(config: Config, workspace: str) -> Commands:
     """The commands of a workspace, its skills among them."""
     # They read files of the workspace, which a session does after its first prompt is drawn.
-    from pawl.agent.own_extensions import own_commands
+    from pawl.agent.own_commands import own_commands
 
     return Commands(
         tuple(
@@ -89,6 +91,7 @@ def commands_of(config: Config, workspace: str) -> Commands:
                 arguments=one.arguments,
                 prompt=one.text,
                 model=one.model,
+                tools=one.tools,
                 source=one.source,
                 needs=frozenset({IDLE}),
             )

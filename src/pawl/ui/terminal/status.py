@@ -10,6 +10,7 @@ from pawl.core.run import Approval, Mode, RunRequest
 from pawl.settings.session_settings import PARTS
 from pawl.ui.screen.renderer import Meter
 from pawl.ui.screen.screen import cells, cut, money, short_model
+from pawl.ui.terminal.commands import SessionCommand
 
 PLAN = (
     "Plan only; nothing can be changed now. Read what you need, then answer with a numbered plan: which files change"
@@ -40,15 +41,16 @@ class SessionChoices:
         self.planning = word == "agent"
         self.mode = Mode.CHAT if word == "plan" else Mode.AGENT
 
-    def order(self, text: str, *, model: str = "", context: tuple[str, ...] = ()) -> RunRequest:
+    def order(self, text: str, *, context: tuple[str, ...] = (), command: SessionCommand | None = None) -> RunRequest:
         return RunRequest(
             text=text,
             context=(*context, PLAN) if self.planning else context,
             mode=Mode.CHAT if self.planning else self.mode,
             approval=self.approval,
-            model=model or self.model,
+            model=(command.model if command else "") or self.model,
             reasoning=self.reasoning,
             conversation=self.conversation,
+            allowed_tools=command.tools if command else (),
         )
 
 

@@ -315,17 +315,19 @@ class TerminalSession:
             self.face.leave()
             raise SystemExit from error
 
-    def request(self, text: str, *, model: str = "") -> None:
-        """Carries a request out, with all that follows from it."""
+    def request(self, text: str, command: SessionCommand | None = None) -> None:
+        """Carries a request out, with all that follows from it; with a command its text is, and these are its words."""
         self.see_settings()
         talking = bool(self.wishes.conversation)
         context = self.meanwhile.told(self.session.shop, self.shared.paths, talking=talking)
-        order = self.wishes.order(text, model=model, context=context)
+        order = self.wishes.order(text, context=context, command=command)
+        if command is not None:
+            order = self.session.command_request(command.prompt, text, order, self._may_run)
         self._before, self._began = (self.meter.tokens, self.meter.cost), time.monotonic()
         planned = self.wishes.planning
         report = self.carry(lambda: self.session.do(order))
         if planned and report is not None and report.answer.strip() and not report.exit_code and self.face.live:
-            self._hand_over(text, report.answer)
+            self._hand_over(order.text, report.answer)
 
     def _hand_over(self, request: str, plan: str) -> None:
         """The plan is carried out if the user says so, as it is or as they edit it."""
@@ -465,13 +467,16 @@ class TerminalSession:
 
             self.request(prompt_request(self.session.shop, command.name, words))
         elif command.prompt:
-            from pawl.agent.own_extensions import filled
-
-            self.request(filled(command.prompt, words), model=command.model)
+            self.request(words, command)
         elif command.line:
             self.run_line(*command.line, *words_of(words))
         else:
             self.act(command.name, words)
+
+    def _may_run(self, line: str, why: str) -> bool:
+        """A command line in the text of a command, on a bench."""
+        self.face.out.lines(f"it wants to run on a bench: {line}\n  {why}")
+        return (self.face.line("run it? [y yes, n no] ") or "").strip().lower() in ("y", "yes")
 
 
 def words_of(text: str) -> list[str]:
