@@ -14,7 +14,7 @@ from scenarios.story import Story, call, patch, say
 from pawl.agent.escalation import LadderWish, LoopWish, ladder_of, loop_order
 from pawl.core.diagnostic import CheckResult
 from pawl.core.events import AttemptEnded, EscalationWarned, TierLeft, ToolEnded
-from pawl.core.run import DeliveryState, Report, RunState
+from pawl.core.run import DeliveryState, Report, RunState, TaskState
 from pawl.core.tiers import AttemptEnd, Escalation, Tier, TierMode
 from pawl.store.audit import Audit
 
@@ -297,6 +297,12 @@ def test_a_team_plans_works_and_fixes_and_nobody_sends_whom_he_may_not(story: St
     )
     report = loop(story, Escalation(tiers=(Tier(name="team", mode=TierMode.TEAM),)))
     assert report.delivery is DeliveryState.DONE, report
+    assert report.answer == (
+        "**Reported as made.** The lead had it planned, made and mended.\n\n"
+        "| | change | file | | |\n| --- | --- | --- | --- | --- |\n"
+        "| 1 | centuries | `dates.py` | completed | centuries |\n\n"
+        "Repaired:\n- `dates.py`: the fourth century"
+    )
     assert RIGHT in story.read("dates.py")
     refused = [event for event in story.events if isinstance(event, ToolEnded) and event.answer.failed]
     assert [event.answer.text.partition("\n")[0] for event in refused] == [
@@ -310,6 +316,47 @@ def test_a_team_plans_works_and_fixes_and_nobody_sends_whom_he_may_not(story: St
         "planner", "worker", "worker", "planner", "lead", "lead", "fixer", "fixer", "lead",
         "supervisor",
     ]  # fmt: skip
+
+
+@pytest.mark.whole
+@pytest.mark.spec("D1", "D7")
+def test_a_planned_change_that_was_not_made_leaves_the_request_partly_done_and_a_fixer_is_sent_three_times(
+    story: Story,
+):
+    done = {"id": 1, "path": "dates.py", "status": "completed", "detail": "centuries"}
+    lost = {"id": 2, "path": "notes.md", "status": "failed", "detail": "no | such file"}
+    plan = [
+        {"id": number, "path": path, "action": "edit", "what": what, "depends_on": []}
+        for number, path, what in ((1, "dates.py", "centuries"), (2, "notes.md", "say so"))
+    ]
+    work = {"status": "completed", "results": [done], "files_modified": ["dates.py"], "files_failed": []}
+    partly = {**work, "status": "partial", "results": [done, lost], "files_failed": ["notes.md"]}
+    nothing = {"fixes_applied": [], "build_status": "failed", "remaining_errors": ["no notes"], "attempts": 1}
+    story.model_says(
+        sends("supervisor", "lead", "mend is_leap"),
+        sends("lead", "planner", "mend is_leap"),
+        sends("planner", "worker", "centuries are no leap years"),
+        {**patch("dates.py", OLD, RIGHT), "match": {"system": "Role: worker"}},
+        answer("worker", **work),
+        answer("planner", **partly, plan=plan),
+        *(
+            turn
+            for number in range(3)
+            for turn in (sends("lead", "fixer", f"try {number}"), answer("fixer", status="failed", **nothing))
+        ),
+        sends("lead", "fixer", "once more"),
+        as_role("lead", say("The notes are missing.")),
+        as_role("supervisor", say("Partly.")),
+    )
+    report = loop(story, Escalation(tiers=(Tier(name="team", mode=TierMode.TEAM),)))
+    assert report.delivery is DeliveryState.PARTLY, report
+    assert "| 2 | say so | `notes.md` | failed | no \\| such file |" in report.answer
+    assert report.answer.startswith("**Reported as made in part.** Partly.") and "Left:\n- no notes" in report.answer
+    assert [(one.what, one.state) for one in report.task_states if one.number == 2] == [
+        ("say so (notes.md): no \\| such file", TaskState.FAILED)
+    ]
+    refused = [event.answer.text for event in story.events if isinstance(event, ToolEnded) and event.answer.failed]
+    assert refused == ["policy_violation: fixer was sent 3 times\nnext: report what is left"]
 
 
 @pytest.mark.whole

@@ -119,7 +119,7 @@ class ModelAttempts:
             # Its own time is up, or that of the whole run.
             raise_if_stopped(self.talker.cancel)
             trouble = f"{error.code}: {error.message}"
-        tried = self._judged(place, task, replace(begun, said=worked.said), worked.problems)
+        tried = self._judged(place, task, replace(begun, said=worked.said, left=worked.left), worked.problems)
         if task.climb.tier.chaos:
             before = tried.notes
             tried = attacked(self.shop, self.verifier, place, tried)

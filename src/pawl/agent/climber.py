@@ -46,6 +46,8 @@ class Climbed:
     """Those that came to nothing."""
     notes: tuple[str, ...] = ()
     answer: str = ""
+    left: tuple[str, ...] = ()
+    """Planned changes that the last attempt did not make."""
 
 
 def _offered(shop: Project, task: Assignment, changes: ChangeSet) -> str:
@@ -263,11 +265,13 @@ class LadderClimber:
     def _ended(self, climb: EscalationState, step: StopEscalation, before: CheckResult) -> Climbed:
         if step.why is EscalationEnd.NEEDLESS:
             return Climbed(why=None, reason=step.reason, answer=f"Nothing is left to do: {step.reason}.")
+        said, left = _said(climb), climb.attempts[-1].left if climb.attempts else ()
         if step.why is not EscalationEnd.VERIFIED:
-            made, said = self._last, _said(climb)
+            made = self._last
             if made is not None and made.unproved:
+                checked = made.checked
                 return Climbed(
-                    why=step.why, reason=step.reason, changes=made.changes, checked=made.checked, answer=said
+                    why=step.why, reason=step.reason, changes=made.changes, checked=checked, answer=said, left=left
                 )
             return Climbed(
                 why=step.why, reason=step.reason, changes=self.record.ground, attempts=climb.attempts, answer=said
@@ -279,7 +283,7 @@ class LadderClimber:
             checked = self.asker.verifier.evidence(changes, before, self.record.ground)
         notes = last.notes if last is not None else ()
         return Climbed(
-            why=step.why, reason=step.reason, changes=changes, checked=checked, notes=notes, answer=_said(climb)
+            why=step.why, reason=step.reason, changes=changes, checked=checked, notes=notes, answer=said, left=left
         )
 
 

@@ -46,8 +46,10 @@ class Delegations:
     """By step, whom the present answer sends at the same time, and with what."""
     _brought: dict[int, _Brought] = field(default_factory=dict)
 
-    def sent(self) -> int:
-        """How often this talk has sent someone, also before it was interrupted."""
+    def sent(self, to: str = "") -> int:
+        """How often this talk has sent someone, or that role, also before it was interrupted."""
+        if to:
+            return sum(role == to for role, _ in self.talker.record.data.reported)
         return sum(step["kind"] == CALL and step.get("name") == DELEGATE for step in self.tape.steps[: self.tape.at])
 
     def expect(self, calls: Mapping[int, tuple[str, str]]) -> None:
@@ -57,9 +59,13 @@ class Delegations:
         step = self.tape.at
         if self._expected.get(step) == (to, task):
             self._work_together()
-        if step not in self._brought:
-            return self.talker.say(self._turn(step, to, task)).text
-        return self._merged(to, self._brought.pop(step))
+        if step in self._brought:
+            said = self._merged(to, self._brought.pop(step))
+        else:
+            said = self.talker.say(self._turn(step, to, task)).text
+        record = self.talker.record
+        record.keep(replace(record.data, reported=(*record.data.reported, (to, said))))
+        return said
 
     def _turn(self, step: int, to: str, task: str) -> TurnInput:
         text = with_failing(self.talker.shop, self.talker.record, task)

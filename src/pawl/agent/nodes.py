@@ -44,6 +44,7 @@ from pawl.core.run import (
     RoleName,
     RunCursor,
     Stage,
+    TaskOutcome,
     TaskState,
     trouble_of,
 )
@@ -290,7 +291,11 @@ def climb(bench: Workbench, place: RunCursor) -> NodeOutcome:
     # Where the user has changed the files meanwhile, the work is verified as one task.
     plan = as_one(record.order.text)
     judgement = decide(came.checked, wanted(bench))
-    record.keep(replace(_checked(record, came.checked, judgement), plan=plan))
+    left = tuple(
+        TaskOutcome(number=number, what=what, state=TaskState.FAILED, reason="the team did not make it")
+        for number, what in enumerate(came.left, 2)
+    )
+    record.keep(replace(_checked(record, came.checked, judgement), plan=plan, task_ends=left))
     record.keep_work(WorkName.SHOWN, came.changes)
     bench.works.settle(1)
     return NodeOutcome.DONE

@@ -175,6 +175,8 @@ class RunData:
     """By the number of the task."""
     pack: str | None = None
     """The files that the librarian chose."""
+    reported: tuple[tuple[str, str], ...] = ()
+    """Who was sent, and the answer of each."""
     # The work and its checks
     mend: ReflexResult | None = None
     alternatives: tuple[tuple[int, str], ...] = ()

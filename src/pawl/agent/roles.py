@@ -47,6 +47,8 @@ class RoleFile:
     tools: frozenset[str]
     delegates: frozenset[str] = frozenset()
     """The roles that it may send."""
+    most: Mapping[str, int] = field(default_factory=dict)
+    """How often it may send some of them."""
     contract: str = ""
     """The schema of its answers; empty for plain text."""
     model: str = "default"

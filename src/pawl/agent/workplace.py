@@ -19,6 +19,7 @@ from pawl.agent.context import TurnInput
 from pawl.agent.function_text import FunctionPlace, Sources, holding, text_of
 from pawl.agent.record import RunRecord, WorkName
 from pawl.agent.talker import Talker
+from pawl.agent.team_report import team_report
 from pawl.agent.works import BenchWorks
 from pawl.checks.output import suspicions
 from pawl.checks.verdict import Requirements
@@ -87,6 +88,8 @@ class Worked:
 
     said: str
     problems: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    """Planned changes that were not made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +123,8 @@ def work(shop: Project, place: Workplace, task: Assignment) -> Worked:
     talk = place.talk(role if line_up.reviews is None else f"{role} 1")
     said = place.talker.say(TurnInput(talk=talk, role=role, text=text)).text
     if line_up.reviews is None:
-        return Worked(said=said)
+        told = team_report(said, place.record.data.reported)
+        return Worked(said=told.text, left=told.left)
     for number in range(1, MOST_SENT_BACK + 1):
         problems = _problems(shop, place, task, line_up.reviews, number)
         if not problems:

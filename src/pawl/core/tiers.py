@@ -117,6 +117,8 @@ class Attempt:
     end: AttemptEnd
     said: str = ""
     """The model's own account."""
+    left: tuple[str, ...] = ()
+    """Planned changes that a team did not make, by its own account."""
     paths: tuple[str, ...] = ()
     digest: str = ""
     """Of its change set; empty when nothing was changed."""

@@ -237,6 +237,9 @@ class PathPattern:
         return any(_meet(_BRACKETS.sub(_STAR, name), last) for name in pattern.casefold().split("/"))
 
 
+DELETE = "Delete"
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One rule. Without a pattern it is about every call of its tools."""
@@ -250,6 +253,8 @@ class Rule:
     host: str = ""
     """Of a page of the web; a star stands for any part of the name."""
     source: str = ""
+    removes: bool = False
+    """About what is promoted and takes a file away; no tool is asked about it."""
 
     def is_about(self, tool: str) -> bool:
         return tool in self.tools or bool(self.prefix and tool.startswith(self.prefix))
@@ -264,6 +269,8 @@ class Rule:
     def is_about_changes(self) -> bool:
         """Whether it speaks of what is changed, not only of one tool that changes it."""
         writes = aliases()["Edit"]
+        if self.removes:
+            return True
         return not writes.isdisjoint(self.tools) if self.path is not None else writes <= self.tools
 
     @property
@@ -312,7 +319,7 @@ def parse_rule(text: str, source: str = "", *, known: Iterable[str] = ()) -> Rul
         return replace(rule, command=_command_pattern(what, text, source))
     if rule.tools == {WEB_FETCH}:
         return replace(rule, host=_host_pattern(what, text, source))
-    if rule.tools and kinds <= {ToolKind.READS, ToolKind.WRITES}:
+    if rule.removes or (rule.tools and kinds <= {ToolKind.READS, ToolKind.WRITES}):
         return replace(rule, path=_path(what, text, source))
     raise _wrong(text, source, f"a rule for {tool} says nothing in brackets", f"write {tool}")
 
@@ -342,11 +349,13 @@ def _about(tool: str, text: str, source: str, known: Iterable[str]) -> Rule:
         if tool.endswith(_STAR):
             return Rule(text, frozenset(), prefix=name)
         return Rule(text, frozenset({name}), prefix=f"{name}__" if whole_server else "")
+    if tool == DELETE:
+        return Rule(text, frozenset(), removes=True)
     if tool in aliases():
         return Rule(text, aliases()[tool])
     if tool in own or tool in known:
         return Rule(text, frozenset({tool}))
-    names = sorted({*own, *known, *aliases()})
+    names = sorted({*own, *known, *aliases(), DELETE})
     near = difflib.get_close_matches(tool, names, 1)
     raise _wrong(
         text,

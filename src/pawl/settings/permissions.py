@@ -171,7 +171,10 @@ class Permissions:
             paths = (change.path, *(place.others.of(change.path) if place.others is not None else ()))
             every = [[*root, *map(folded, path.split("/"))] for path in paths]
             is_link = change.after is not None and change.after.kind is NodeKind.LINK
+            before, after = (node and node.kind for node in (change.before, change.after))
             for rule, ruling, fits in speaking:
+                if rule.removes and before in (None, after):
+                    continue
                 if rule.path is None or fits is None or any(map(fits, every)):
                     return rule.permission(ruling)
                 if is_link and any(rule.path.may_lie_below(names, place) for names in every):

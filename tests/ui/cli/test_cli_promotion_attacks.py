@@ -30,6 +30,17 @@ def outside(house: House) -> list[str]:
 DENIED = ("denied", "Edit(migrations/**)")
 
 
+@pytest.mark.spec("D8")
+def test_a_file_that_may_not_be_removed_may_still_be_changed(house: House):
+    house.set('[permissions]\ndeny = ["Delete(kept.txt)"]\n')
+    house.lay({"kept.txt": b"1", "other.txt": b"1"})
+    said = house.applied("rm kept.txt other.txt; mkdir kept.txt", "--allow-protected")
+    assert held(said)["kept.txt"] == ("denied", "Delete(kept.txt)")
+    assert (house.workspace / "kept.txt").read_text() == "1" and not (house.workspace / "other.txt").exists()
+    assert held(house.applied("echo 2 > kept.txt")) == {}
+    assert (house.workspace / "kept.txt").read_text() == "2\n"
+
+
 @pytest.mark.spec("F4")
 @pytest.mark.parametrize(
     ("script", "paths"),

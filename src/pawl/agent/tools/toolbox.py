@@ -463,8 +463,8 @@ MOST_SENT = 10
 class Others(Protocol):
     """Those whom a talk may send."""
 
-    def sent(self) -> int:
-        """How often this talk has sent someone, also before it was interrupted."""
+    def sent(self, to: str = "") -> int:
+        """How often this talk has sent someone, or that role, also before it was interrupted."""
         ...
 
     def expect(self, calls: Mapping[int, tuple[str, str]]) -> None:
@@ -535,6 +535,8 @@ class TeamDesk:
             may_delegate(self.role, to)
             if self.others.sent() >= MOST_SENT:
                 raise PolicyViolation(f"{MOST_SENT} were sent", advice="end with what is there")
+            if self.others.sent(to) >= self.role.most.get(to, MOST_SENT):
+                raise PolicyViolation(f"{to} was sent {self.role.most[to]} times", advice="report what is left")
             return ToolReply(self.others.send(to, task), failed=False)
         except (PolicyViolation, Conflicted) as error:
             return ToolReply(f"{error.code}: {error.message}\nnext: {error.advice}", failed=True)
