@@ -1,13 +1,11 @@
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vitest/config";
 
-/** The page is carried by the Python package; `base` is relative so that it works under any address. */
+/** `base` is relative so that the page works under any address. `scripts/web` builds it into the Python package. */
 export default defineConfig({
   base: "./",
   plugins: [react()],
   build: {
-    outDir: "../src/pawl/ui/web/page",
-    emptyOutDir: true,
     target: "es2022",
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },

@@ -2,6 +2,7 @@ import { Component, lazy, type ReactNode, Suspense, useEffect, useState } from "
 import { Badge, Button, Dialog, Select, Spinner, Tabs, Toasts } from "./components";
 import { useStore } from "./events/store";
 import { count, money } from "./format";
+import { PageNote, PageSwitch } from "./OwnPage";
 import { go, PANES, type Pane, useRoute, useWide } from "./place";
 import { applyTheme, useTheme } from "./theme";
 import { Choices } from "./work/Choices";
@@ -48,11 +49,13 @@ export function App() {
         <Tabs label="panes" panel="pane" tabs={panes} value={value} onChange={(pane) => go(pane)} />
         <span className="spring" />
         <Connection />
+        <PageSwitch />
         <ThemeSwitch />
         <Button tone="quiet" onClick={() => setDialog("keys")} aria-label="keys" title="keys (?)">
           ?
         </Button>
       </header>
+      <PageNote />
       <Panes wide={wide} work={<WorkPane />} alone={!wide && route.pane === "work"}>
         <Failsafe key={wide ? right : route.pane}>
           <Suspense fallback={<Spinner label="the pane is loaded" />}>{Right && <Right />}</Suspense>

@@ -1,4 +1,7 @@
-/** Requests to the server: the token of the address, JSON both ways, errors as the server words them. */
+/**
+ * Requests to the server: the token of the address, JSON both ways, errors as the server words them. Addresses are
+ * relative: under `own/` the same page shows the workspace of its own sources.
+ */
 
 import type { StreamEvent } from "./types";
 
@@ -42,7 +45,7 @@ async function refusal(response: Response): Promise<Refused> {
 async function send<T>(method: string, path: string, body?: unknown): Promise<T> {
   let response: Response;
   try {
-    response = await fetch(`/api${path}`, {
+    response = await fetch(`api${path}`, {
       method,
       headers: headers(method !== "GET"),
       body: body === undefined ? null : JSON.stringify(body),
@@ -103,7 +106,7 @@ export async function readEvents(
   signal: AbortSignal,
   take: (events: StreamEvent[]) => void,
 ): Promise<void> {
-  const response = await fetch(`/api/events?after=${after}`, { headers: headers(false), signal, cache: "no-store" });
+  const response = await fetch(`api/events?after=${after}`, { headers: headers(false), signal, cache: "no-store" });
   if (!response.ok) throw await refusal(response);
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
   let buffer = "";

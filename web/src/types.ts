@@ -40,6 +40,8 @@ export interface SessionState {
   /** Why the latest request could not begin. */
   trouble?: { error: string; message: string; advice: string } | null;
   last_event: number;
+  /** The build of the page that is served now, and what there is to tell of it. */
+  page: { build: string; note: string };
 }
 
 export interface Counts {

@@ -3,6 +3,7 @@ JSON."""
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 from collections.abc import Awaitable, Callable, Mapping
@@ -11,7 +12,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import Mount, Route
 
 from pawl.agent.session import Session
 from pawl.checks import dev_process
@@ -33,10 +34,9 @@ from pawl.ui.cli.main import run_words
 from pawl.ui.screen.run_report import changes_of
 from pawl.ui.screen.screen import Screen
 from pawl.ui.web import workspace_view
-from pawl.ui.web.event_feed import EventFeed
 from pawl.ui.web.page_files import PageFile
-from pawl.ui.web.threads import ProjectThread
-from pawl.ui.web.web_session import WebSession, error_json
+from pawl.ui.web.page_sides import Pages, WorkspaceSide
+from pawl.ui.web.web_session import error_json
 from pawl.workspace.project import Project
 
 _LISTS = ("agents", "doctor", "memory", "models", "permissions", "policy", "prompts", "skills")
@@ -60,11 +60,10 @@ Work = Callable[[Project], Any]
 class Api:
     """Each method is one address."""
 
-    def __init__(self, session: WebSession, feed: EventFeed, reader: ProjectThread, commands: ProjectThread) -> None:
-        self._session = session
-        self._feed = feed
-        self._reader = reader
-        self._commands = commands
+    def __init__(self, side: WorkspaceSide, pages: Pages) -> None:
+        self._session, self._feed = side.session, side.feed
+        self._reader, self._commands = side.reader, side.commands
+        self._pages = pages
 
     def routes(self) -> list[Route]:
         return [
@@ -94,6 +93,7 @@ class Api:
             self._route("/api/preview", self.preview),
             self._route("/api/preview/start", self.start_preview, "POST"),
             self._route("/api/preview/stop", self.stop_preview, "POST"),
+            self._route("/api/page/{what}", self.page, "POST"),
         ]
 
     def _route(self, path: str, answer: Callable[[Request], Awaitable[object]], method: str = "GET") -> Route:
@@ -132,6 +132,7 @@ class Api:
             "queued": [one.text for one in session.session.queued],
             "trouble": session.trouble,
             "last_event": await self._feed.last(),
+            "page": {"build": self._pages.own.shown()[0], "note": self._pages.own.state.note},
         }
 
     async def choices(self, request: Request) -> Json:
@@ -277,6 +278,23 @@ class Api:
             self._session.changed()
         return {"exit_code": code, "body": json.loads(said) if said.strip() else None}
 
+    async def page(self, request: Request) -> object:
+        """The page itself: it came up or did not, its note was read, or it is to be changed."""
+        what, build = request.path_params["what"], _text(await _body(request), "build")
+        match what:
+            case "up":
+                self._pages.own.up(build)
+            case "down":
+                self._pages.own.down(build)
+            case "read":
+                self._pages.own.note("")
+            case "open":
+                await asyncio.to_thread(self._pages.opened)
+            case _:
+                raise NotFound(f"there is no {what!r} of the page", advice="up, down, read or open")
+        self._session.changed()
+        return {"taken": True}
+
     async def preview(self, request: Request) -> object:
         return await self._reader.run(_preview)
 
@@ -289,15 +307,33 @@ class Api:
         return await self.preview(request)
 
 
-def application(api: Api, page: Mapping[str, PageFile]) -> Starlette:
+class OwnApi(Api):
+    """That of the page's own sources: what is previewed is the page as a change that waits would make it."""
+
+    async def preview(self, request: Request) -> object:
+        return self._pages.previewed()
+
+    async def start_preview(self, request: Request) -> object:
+        await self._commands.run(self._pages.build_preview)
+        return self._pages.previewed()
+
+    async def stop_preview(self, request: Request) -> object:
+        self._pages.preview = {}
+        return self._pages.previewed()
+
+
+def application(api: Api, files: Callable[[str], PageFile | None], shown_by: str = "'none'", *more: Mount) -> Starlette:
+    """The addresses of the API and the files of a page, which are asked for by their path."""
+
     async def paged(request: Request) -> Response:
-        found = page.get(request.url.path)
+        path = f"/{request.path_params['path']}"
+        found = files(f"{path}?{request.url.query}" if request.url.query else path)
         if found is None:
             return JSONResponse({"error": "not_found", "message": "there is no such page", "advice": ""}, 404)
-        body, headers = found.answer()
+        body, headers = found.answer(shown_by)
         return Response(body, headers=headers)
 
-    return Starlette(routes=[*api.routes(), Route("/{path:path}", paged, methods=["GET"])])
+    return Starlette(routes=[*api.routes(), *more, Route("/{path:path}", paged, methods=["GET"])])
 
 
 def _ran(shop: Project, words: list[str]) -> tuple[int, str]:

@@ -19,7 +19,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 LARGEST_BODY = 8 << 20
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data:; font-src 'self';"
-    " connect-src 'self'; frame-src http://127.0.0.1:*; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    " connect-src 'self'; frame-src http://127.0.0.1:*; base-uri 'none'; form-action 'none'; frame-ancestors {shown_by}"
 )
 HEADERS = (
     ("x-content-type-options", "nosniff"),
@@ -49,6 +49,8 @@ class Guard:
     app: App
     port: int
     token: str
+    shown_by: str = ""
+    """The origin that shows this one in a frame: it is a preview, which changes nothing."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -63,7 +65,7 @@ class Guard:
         except Refusal as refusal:
             await _refuse(refusal, send)
             return
-        await self.app(scope, _bounded(receive), _with_headers(send))
+        await self.app(scope, _bounded(receive), _with_headers(send, framed=bool(self.shown_by)))
 
     def _check(self, scope: Scope) -> None:
         headers = scope["headers"]
@@ -74,12 +76,12 @@ class Guard:
         if any(one not in {f"http://{host}" for host in self._hosts()} for one in origins):
             raise Refusal(403, "another page may not speak with this server")
         sites = _values(headers, b"sec-fetch-site")
-        api = scope["path"].startswith("/api/")
+        api = scope["path"].startswith(("/api/", "/own/api/"))
         if api and any(one not in ("same-origin", "none") for one in sites):
             raise Refusal(403, "another page may not speak with this server")
+        if (not api or self.shown_by) and scope["method"] not in ("GET", "HEAD"):
+            raise Refusal(405, "a preview can only be read" if self.shown_by else "the page can only be read")
         if not api:
-            if scope["method"] not in ("GET", "HEAD"):
-                raise Refusal(405, "the page can only be read")
             return
         self._check_token(headers)
         if scope["method"] not in ("GET", "HEAD"):
@@ -117,10 +119,10 @@ def _bounded(receive: Receive) -> Receive:
     return receiving
 
 
-def _with_headers(send: Send) -> Send:
+def _with_headers(send: Send, *, framed: bool = False) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            known = {name for name, _ in message["headers"]}
+            known = {name for name, _ in message["headers"]} | ({b"x-frame-options"} if framed else set())
             added = [(name.encode(), value.encode()) for name, value in HEADERS if name.encode() not in known]
             if b"content-security-policy" not in known:
                 added.append((b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"))

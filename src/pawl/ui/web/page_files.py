@@ -28,14 +28,20 @@ KINDS = {
 class PageFile:
     body: bytes
     kind: str
+    lasting: bool = True
+    """Its name says what it holds, so that a browser may keep it."""
 
-    def answer(self) -> tuple[bytes, dict[str, str]]:
-        """The bytes and their headers; a document gets a nonce of its own for the styles that its editor makes."""
+    def answer(self, shown_by: str = "'none'") -> tuple[bytes, dict[str, str]]:
+        """The bytes and their headers; a document gets a nonce of its own for the styles that its editor makes.
+
+        `shown_by` is the origin that may show it in a frame.
+        """
         if not self.kind.startswith("text/html"):
-            return self.body, {"content-type": self.kind, "cache-control": "max-age=31536000, immutable"}
+            lasting = {"cache-control": "max-age=31536000, immutable"} if self.lasting else {}
+            return self.body, {"content-type": self.kind, **lasting}
         nonce = secrets.token_urlsafe(16)
-        headers = {"content-type": self.kind, "content-security-policy": POLICY.format(nonce=nonce)}
-        return self.body.replace(NONCE, nonce.encode()), headers
+        policy = POLICY.format(nonce=nonce, shown_by=shown_by)
+        return self.body.replace(NONCE, nonce.encode()), {"content-type": self.kind, "content-security-policy": policy}
 
 
 def page_files(own: str = "") -> Mapping[str, PageFile]:
@@ -47,6 +53,10 @@ def page_files(own: str = "") -> Mapping[str, PageFile]:
             f"there is no page in {own!r}" if own else "the page is not built",
             advice="name a folder with an index.html" if own else advice,
         )
+    return folder_files(folder)
+
+
+def folder_files(folder: Traversable) -> Mapping[str, PageFile]:
     found = dict(_files(folder, ""))
     return {**found, "/": found["/index.html"]}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import signal
 import socket
@@ -12,15 +13,18 @@ from pathlib import Path
 from types import FrameType
 
 import uvicorn
+from starlette.responses import JSONResponse
+from starlette.routing import Mount
 
+from pawl.core.errors import PawlError
 from pawl.settings.config import Config
 from pawl.ui.cli.call import ENDING
-from pawl.ui.web.api import Api, application
-from pawl.ui.web.event_feed import EventFeed
-from pawl.ui.web.guard import Guard
-from pawl.ui.web.page_files import page_files
-from pawl.ui.web.threads import ProjectThread
-from pawl.ui.web.web_session import WebSession
+from pawl.ui.web.api import Api, OwnApi, application
+from pawl.ui.web.guard import App, Guard, Receive, Scope, Send
+from pawl.ui.web.own_page import OwnPage
+from pawl.ui.web.page_files import PageFile
+from pawl.ui.web.page_sides import Pages, WorkspaceSide
+from pawl.ui.web.web_session import error_json
 
 ENDING_SECONDS = 5
 
@@ -28,26 +32,55 @@ ENDING_SECONDS = 5
 def serve(
     config: Config, workspace: Path, listening: socket.socket, options: Namespace, ready: Callable[[str], object]
 ) -> None:
-    """Serve the page of a workspace; `ready` is told the address with its token."""
-    page = page_files(options.page)
-    port, token = listening.getsockname()[1], secrets.token_urlsafe(32)
-    reader, commands = (ProjectThread(config, workspace, name) for name in ("reader", "commands"))
-    feed = EventFeed(reader)
-    session = WebSession(config, workspace, feed.changed)
-    session.choices.model = options.model
-    try:
-        session.start()
-        app = Guard(application(Api(session, feed, reader, commands), page), port, token)
-        ready(f"http://127.0.0.1:{port}/#token={token}")
-        _PageServer(app, feed).run([listening])
-    finally:
-        session.close()
-        commands.close()
-        reader.close()
+    """Serve the page of a workspace; `ready` is told the address with its token.
+
+    A second port shows previews of the page, so that what nobody has approved yet is of another origin.
+    """
+    own = OwnPage(config, options.page, factory=options.factory)
+    user = WorkspaceSide(config, workspace, options.model)
+    with socket.create_server(("127.0.0.1", 0)) as second:
+        (port, token), (other, key) = ((one.getsockname()[1], secrets.token_urlsafe(32)) for one in (listening, second))
+        pages = Pages(own, user, f"http://127.0.0.1:{other}/#token={key}")
+        shown_by = f"http://127.0.0.1:{port} http://localhost:{port}"
+        mount = Mount("/own", _OwnSide(pages, pages.files))
+        guards = {
+            port: Guard(application(Api(user, pages), pages.files, "'none'", mount), port, token),
+            other: Guard(_OwnSide(pages, pages.preview_file, shown_by), other, key, shown_by),
+        }
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            await guards[scope["server"][1]](scope, receive, send)
+
+        try:
+            user.session.start()
+            pages.bring_up()
+            ready(f"http://127.0.0.1:{port}/#token={token}")
+            _PageServer(app, pages).run([listening, second])
+        finally:
+            pages.close()
+            user.close()
+
+
+class _OwnSide:
+    """The application of the page's own sources, which are opened for the first request."""
+
+    def __init__(self, pages: Pages, files: Callable[[str], PageFile | None], shown_by: str = "'none'") -> None:
+        self._pages, self._files, self._shown_by = pages, files, shown_by
+        self._app: App | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            if self._app is None:
+                side = await asyncio.to_thread(self._pages.opened)
+                self._app = application(OwnApi(side, self._pages), self._files, self._shown_by)
+        except PawlError as error:
+            await JSONResponse(error_json(error), 400)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
 
 
 class _PageServer(uvicorn.Server):
-    def __init__(self, app: Guard, feed: EventFeed) -> None:
+    def __init__(self, app: App, pages: Pages) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -60,7 +93,7 @@ class _PageServer(uvicorn.Server):
                 timeout_graceful_shutdown=ENDING_SECONDS,
             )
         )
-        self._feed = feed
+        self._pages = pages
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -75,5 +108,5 @@ class _PageServer(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         # Answers that never end would hold it up.
-        self._feed.close()
+        self._pages.end_streams()
         super().handle_exit(sig, frame)

@@ -46,6 +46,8 @@ class WebSession:
     budget: dict[str, object] = field(default_factory=dict)
     model: str = ""
     """The one that the next request would ask; empty without one."""
+    ordering: Callable[[Project, RunRequest], RunRequest] = lambda shop, order: order
+    """What becomes of a request here before it is carried out."""
     trouble: Json | None = None
     """Why the latest request could not begin."""
     _thread: ProjectThread | None = None
@@ -164,7 +166,7 @@ class WebSession:
         self._meanwhile.mark(shop)
 
     def _order(self, text: str) -> RunRequest:
-        return replace(self.choices.order(text), budget=self.budget)
+        return self.ordering(self.session.shop, replace(self.choices.order(text), budget=self.budget))
 
     def _requested(self, shop: Project, text: str) -> None:
         told = self._meanwhile.told(shop, (), talking=bool(self.choices.conversation))
