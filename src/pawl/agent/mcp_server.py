@@ -219,7 +219,8 @@ def _definition(tool: Mapping[str, Any]) -> Mapping[str, Any]:
         name: {key: value for key, value in one.items() if key not in ("option", "required")}
         for name, one in given.items()
     }
-    out = {name: {"type": kinds.split() if " " in kinds else kinds} for name, kinds in tool["output"].items()}
+    told = {**tool["output"], "exit_code": "integer"}
+    out = {name: {"type": kinds.split() if " " in kinds else kinds} for name, kinds in told.items()}
     return {
         "name": tool["name"],
         "description": tool["description"],
@@ -244,12 +245,18 @@ class CommandCaller:
 
     workspace: str
     may_promote: bool
-    """Without a person's yes."""
+    """Without a person's yes, what is verified."""
+    takes_back: Callable[[str], bool] = lambda request: False
+    """Whether a request wants something undone, which a person has to agree to."""
 
     def __call__(self, call: ServedCall) -> Mapping[str, Any]:
         tool = next(one for one in data_table("pawl.agent", "command_tools.toml")["tool"] if one["name"] == call.tool)
         words = _words(tool, call.arguments)
-        if "asks" in tool and not self.may_promote:
+        if "asks" in tool and self.may_promote:
+            words[1:1] = tool.get("unasked", ())
+        elif self.takes_back(str(call.arguments.get("request", ""))):
+            return failure("nothing was taken back: a person is asked first, so call undo with the entry")
+        elif "asks" in tool:
             said = call.ask(self._question(tool["asks"], call))
             if not said:
                 way = f"pawl {' '.join(words)}"
@@ -261,6 +268,7 @@ class CommandCaller:
             return failure(f"it ended with {code}: {err.strip()[-2_000:] or out[-2_000:]}")
         if "error" in body:
             return failure("\n".join(str(body[key]) for key in ("message", "advice") if body.get(key)))
+        body["exit_code"] = code
         if "text" in tool:
             body[tool["text"]] = self._run(words, call)[1]
         return {"content": [{"type": "text", "text": json.dumps(body)}], "structuredContent": body}

@@ -158,7 +158,7 @@ def test_results_have_the_types_that_the_tools_promise(pawl: Pawl, modern: bool)
             "diff": {"entry": entry},
             "history": {},
             "verify": {"only": "syntax"},
-            "do": {"request": "undo"},
+            "do": {"request": "what can you do?"},
             "fix": {},
         }
         for tool, arguments in calls.items():

@@ -7,7 +7,7 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from decimal import Decimal, InvalidOperation
@@ -15,7 +15,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from pawl.core.errors import PathRefused, UnknownEntry, UsageError
+from pawl.core.diagnostic import Verdict
+from pawl.core.errors import PathRefused, Refused, UnknownEntry, UsageError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.settings import files as bounded
 from pawl.ui.cli.encoder import as_json
@@ -120,6 +121,13 @@ def amount_of(option: str, text: str | None) -> Decimal | None:
     if not amount.is_finite() or amount < 0:
         raise UsageError(f"{option} {text!r} is not an amount", advice="give US dollars, such as 0.50")
     return amount
+
+
+def refuse_unverified(verdict: Verdict | None, why: Sequence[str]) -> None:
+    """Refuse to promote what only a person may accept."""
+    if verdict not in (Verdict.VERIFIED, Verdict.NOTHING_TO_PROVE):
+        told = "; ".join((f"it is {verdict or 'not verified'}", *why))
+        raise Refused(f"{told}; nothing was promoted", advice="look at it, and promote it without --verified")
 
 
 def check_range(option: str, value: float, low: int, high: int, advice: str) -> None:

@@ -33,7 +33,7 @@ from pawl.core.run import Approval, ApprovalAnswer, ApprovalResponse, Mode, Repo
 from pawl.core.typed import read_json
 from pawl.settings import files as bounded
 from pawl.settings.permission_rules import MCP
-from pawl.ui.cli.call import Call, Interrupted, amount_of, check_range, given_bytes
+from pawl.ui.cli.call import Call, Interrupted, amount_of, check_range, given_bytes, refuse_unverified
 from pawl.ui.cli.encoder import Json, as_json, exit_code, picked, report_json
 from pawl.ui.cli.parser import (
     Command,
@@ -48,6 +48,7 @@ from pawl.ui.cli.parser import (
     spending_options,
     test_option,
     thinking_options,
+    verified_option,
 )
 from pawl.ui.screen.approval import MOST_BYTES, NOTHING, ask_approval, edited_patch
 from pawl.ui.screen.renderer import EventRenderer, is_for_pawl
@@ -105,6 +106,7 @@ def approve_words(parser: ArgumentParser) -> None:
     answer.add_argument("--patch", metavar="FILE", help="approve the edited patch in this file; '-' for stdin")
     parser.add_argument("--full", action="store_true", help="show all of what waits, however long")
     parser.add_argument("--digest", metavar="SHA", help="refuse if what waits is not exactly this")
+    verified_option(parser)
     seconds_option(parser)
 
 
@@ -323,6 +325,8 @@ def approve(shop: Project, call: Call) -> int:
         report = session.waiting(call.options.id)
         if report.state is not RunState.WAITING:
             raise UsageError(f"the run {report.run} does not wait for an answer", advice=f"it is {report.state}")
+        if call.options.verified:
+            refuse_unverified(report.verdict, (*report.refused, *report.unproved))
         given = _answer(session, report, call)
         if given is not None:
             report = session.answer(report.run, given)

@@ -66,7 +66,10 @@ def mcp(shop: Project, call: Call) -> int:
 
 def _serve(shop: Project, call: Call) -> int:
     """Offers Pawl's commands to other agents, on the standard streams."""
+    from pawl.agent.intents import understood
     from pawl.agent.mcp_server import CommandCaller, ToolServer, command_tools
+    from pawl.agent.own_extensions import own_phrases_of
+    from pawl.core.run import Intent
     from pawl.workspace.mcp_settings import mcp_settings
 
     if call.options.hands:
@@ -74,7 +77,14 @@ def _serve(shop: Project, call: Call) -> int:
 
         serve_hands(shop, call.options.hands, Path(call.options.bench), sys.stdin.buffer, sys.stdout.buffer)
         return 0
-    caller = CommandCaller(shop.workspace, may_promote=mcp_settings(shop.config).promote == "allow")
+    own = own_phrases_of(shop.config, shop.workspace)
+
+    def takes_back(request: str) -> bool:
+        guess = understood(request, own)
+        return guess is not None and guess.intent is Intent.UNDO
+
+    may_promote = mcp_settings(shop.config).promote == "allow"
+    caller = CommandCaller(shop.workspace, may_promote, takes_back)
     ToolServer(command_tools(), caller, sys.stdout.buffer).serve(sys.stdin.buffer)
     return 0
 

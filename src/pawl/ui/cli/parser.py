@@ -243,6 +243,10 @@ def accept_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--accept-unverified", action="store_true", help=what)
 
 
+def verified_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--verified", action="store_true", help="refuse what is not verified and needs a proof")
+
+
 def test_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--test", metavar="CMD", help="the command that runs the tests (default: detected)")
 

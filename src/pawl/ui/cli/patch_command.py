@@ -12,9 +12,9 @@ from pawl.core.change import EntryKind
 from pawl.core.errors import Refused, UsageError
 from pawl.core.typed import plain
 from pawl.settings import files as bounded
-from pawl.ui.cli.call import Call, given_bytes
+from pawl.ui.cli.call import Call, given_bytes, refuse_unverified
 from pawl.ui.cli.encoder import changes_json, held_json
-from pawl.ui.cli.parser import Command, dry_run_option, protected_option, seconds_option
+from pawl.ui.cli.parser import Command, dry_run_option, protected_option, seconds_option, verified_option
 from pawl.ui.cli.run_command import hint_protected, tell_held
 from pawl.ui.screen.run_report import verdict_line
 
@@ -38,6 +38,7 @@ def promote_words(parser: ArgumentParser) -> None:
     parser.add_argument("id", nargs="?", metavar="ID", help="the entry (default: the newest, if it was kept)")
     parser.add_argument("--file", action="append", metavar="F", help="promote only this file of it; repeatable")
     parser.add_argument("--unchecked", action="store_true", help="do not verify first what an agent made")
+    verified_option(parser)
     protected_option(parser)
     seconds_option(parser)
     dry_run_option(parser)
@@ -124,13 +125,17 @@ def promote(shop: Project, call: Call) -> int:
     entry = shop.entry(call.entry_number())
     files = [call.inside(shop.workspace, one) for one in call.options.file or ()]
     kept = propose_entry(shop, entry, allow_protected=call.options.allow_protected, files=files)
+    if call.options.unchecked and call.options.verified:
+        raise UsageError("--unchecked and --verified exclude each other", advice="leave one of them out")
     promotion, judgement = None, None
     if not call.options.dry_run:
         title = f"promote {entry.id}: {entry.title}"
         yes = call.options.allow_protected
         new = shop.new_entry(entry.kind, title, entry.reason, allows_protected=yes)
-        if entry.kind is EntryKind.EDIT and not call.options.unchecked:
+        if call.options.verified or (entry.kind is EntryKind.EDIT and not call.options.unchecked):
             judgement, evidence = proved_entry(shop, entry, kept.changes)
+            if call.options.verified:
+                refuse_unverified(judgement.verdict, judgement.unproved)
             new = replace(new, evidence=plain(evidence))
         promotion = shop.promote(new, kept.changes, merge=judgement is None)
         told = begin_whole_suite(shop, promotion.entry) if judgement is not None else ""
