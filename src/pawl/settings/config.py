@@ -19,6 +19,7 @@ from pawl.core.errors import ConfigError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import Above, AtLeast, Reader, Unreadable, read_toml
 from pawl.settings import files as bounded
+from pawl.settings.files import passes
 from pawl.settings.guardrails import presets
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ Count = Annotated[int, Above(0)]
 Switch = Literal["on", "off"]
 AutoSwitch = Literal["auto", "on", "off"]
 
+workspaces: set[str] = set()
+"""Those that this process has opened: agents write there."""
 framework_folders: list[Path] = []
 """Where the user has test frameworks of their own (B10); read by the first who asks for frameworks."""
 
@@ -323,10 +326,13 @@ def _env_mistake(source: str, line: int, what: str, advice: str = "correct that 
     return ConfigError(f"line {line} of {source!r} {what}", advice=advice)
 
 
-def host_program(name: str, environment: Mapping[str, str]) -> str:
-    """The program of that name on this machine; empty where there is none.
+def host_path(environment: Mapping[str, str], *folders: str) -> str:
+    """The PATH for programs on this machine: no relative folder, and none of these, which an agent may fill."""
+    entries = environment.get("PATH", os.defpath).split(":")
+    return ":".join(one for one in entries if one.startswith("/") and not any(passes(one, each) for each in folders))
 
-    Relative folders of PATH are left out: one would be the workspace's to fill.
-    """
-    path = ":".join(one for one in environment.get("PATH", "").split(":") if one.startswith("/"))
-    return shutil.which(name, path=path) or ""
+
+def host_program(name: str, environment: Mapping[str, str]) -> str:
+    """The program of that name on this machine, outside of every workspace; empty where there is none."""
+    found = shutil.which(name, path=host_path(environment, *workspaces))
+    return found if found and not any(passes(found, each) for each in workspaces) else ""

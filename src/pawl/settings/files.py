@@ -370,3 +370,30 @@ def _walk(root: int, path: str) -> int:
             os.close(fd)
         fd = inner
     return fd
+
+
+_MOST_LINKS = 40
+
+
+def way_of(path: str) -> list[str]:
+    """Every place that the kernel passes on its way to what the path names, each without links above it."""
+    passed, left, at = [], path.split("/")[::-1], "/"
+    links = 0
+    while left:
+        name = left.pop()
+        at = os.path.dirname(at) if name == ".." else os.path.join(at, name) if name not in ("", ".") else at
+        passed.append(at)
+        if os.path.islink(at):
+            links += 1
+            if links > _MOST_LINKS:
+                break
+            target = os.readlink(at)
+            at = "/" if target.startswith("/") else os.path.dirname(at)
+            left += target.split("/")[::-1]
+    return passed
+
+
+def passes(path: str, folder: str) -> bool:
+    """Whether the path, or a link on its way, lies in that folder."""
+    places = (os.path.normpath(path), *way_of(path))
+    return any(f"{place}/".startswith(f"{folder.rstrip('/')}/") for place in places)

@@ -283,14 +283,14 @@ def examine(shop: Project, *, thorough: bool) -> Examination:
 
 
 def _hooks(shop: Project) -> Iterator[HookPlace]:
-    from pawl.workspace.hook_runner import hooks_for, host_words
+    from pawl.workspace.hook_runner import hooks_for
 
     hooks = hooks_for(shop.config, shop.workspace)
     for one in hooks.commands:
         problem = ""
         try:
             if one.host:
-                host_words(one.argv, workspace=hooks.workspace, home=hooks.home)
+                hooks.host_call(one)
         except ConfigError as error:
             problem = f"{error.message}; {error.advice}"
         yield HookPlace(event=one.event, command=one.command, source=one.source, host=one.host, problem=problem)

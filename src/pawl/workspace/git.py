@@ -30,9 +30,9 @@ from pawl.core.execution import Completed, Execution, Limits, Secrets
 from pawl.core.lazy_dataclass import dataclass
 from pawl.sandbox.visibility import is_below, linked_worktree
 from pawl.settings import files as bounded
-from pawl.settings.files import Tree
+from pawl.settings.files import Tree, passes
 from pawl.workspace.ignore import path_expression
-from pawl.workspace.paths import held, way_of
+from pawl.workspace.paths import held
 
 LARGEST = 1 << 20
 _SECTION = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\\n]|\\.)*)")?\s*\]')
@@ -338,7 +338,7 @@ class _Reading:
 
     def _include(self, value: str, file: str, depth: int) -> None:
         path = os.path.join(os.path.dirname(os.path.abspath(file)), self._expanded(value))
-        if value and "\0" not in path and not any(is_below(one, self.workspace) for one in way_of(path)):
+        if value and "\0" not in path and not passes(path, self.workspace):
             self.read(path, depth + 1)
 
     def _expanded(self, path: str) -> str:

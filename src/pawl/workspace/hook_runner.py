@@ -12,6 +12,7 @@ import os
 import re
 import secrets
 import selectors
+import shutil
 import signal
 import stat
 import subprocess
@@ -30,15 +31,15 @@ from pawl.core.lazy_dataclass import dataclass
 from pawl.core.text import shortened
 from pawl.sandbox.cancel import CancelToken
 from pawl.sandbox.process_limits import tree_use
-from pawl.sandbox.visibility import is_below
 from pawl.settings import files as bounded
-from pawl.settings.config import Config
+from pawl.settings.config import Config, host_path
+from pawl.settings.files import passes, way_of
 from pawl.settings.guardrails import Decision, Permission
 from pawl.settings.hook_settings import HookCommand, HookEvent, hook_commands
 from pawl.settings.permission_rules import PathBase, names_of
 from pawl.settings.trust import FOLDER, hooks_of, joined_hooks, project_settings, trusted_files
 from pawl.workspace.bench import Bench
-from pawl.workspace.paths import held, way_of
+from pawl.workspace.paths import held
 
 MOST_BYTES = 1 << 20
 """Kept of each stream."""
@@ -49,8 +50,12 @@ _ROUNDS = 100
 _PARTS = re.compile(r"[^\w./-]+")
 """Between words of a shell, of a list, and around the value of an option."""
 _SHORT_OPTIONS = re.compile(r"-[A-Za-z0-9]+")
-_NAMES_WORKSPACE = re.compile(r"\$\{?(?:PAWL|CLAUDE)_PROJECT_DIR")
+_NAMES_WORKSPACE = re.compile(r"(?:PAWL|CLAUDE)_PROJECT_DIR")
 _HOME = re.compile(r"(?:~|\$HOME|\$\{HOME\})(?=/)")
+_INTERPRETERS = 5
+"""So many lines that name an interpreter the kernel follows."""
+_LINE = re.compile(rb"#!([^\n\0]*)")
+_SPLIT = re.compile(r"^(?:-\w*S|--split-string=)")
 # On a machine without namespaces the bench stands at another path, which only the command itself sees.
 _INSIDE = 'export PAWL_PROJECT_DIR="$PWD" CLAUDE_PROJECT_DIR="$PWD"; exec "$@"'
 _STOPPED = {Ending.CANCELLED: "it was stopped", Ending.TIMED_OUT: "its time was up"}
@@ -169,22 +174,59 @@ def _followed(pid: int, kept: Mapping[int, bytearray], deadline: float, cancel: 
     return ""
 
 
-def host_words(argv: Sequence[str], *, workspace: str, home: str) -> tuple[str, ...]:
-    """The words that are started on this machine, the program by its real path; `ConfigError` where it may not be."""
+def host_words(argv: Sequence[str], *, workspace: str, home: str, path: str) -> tuple[str, ...]:
+    """The words that are started on this machine, the program by its real path; `ConfigError` where it may not be.
+
+    `path`: the PATH that it is given, by which it finds other programs.
+    """
     program, *words = argv
     program = home.rstrip("/") + program[1:] if program.startswith("~/") else program
-    inside = [word for word in words if _leads_into(_HOME.sub(lambda _: home, word), workspace)]
-    if inside:
-        raise ConfigError(f"its argument {inside[0]!r:.200} leads into the workspace", advice="leave it out")
-    return (_checked_program(program, workspace), *words)
+    _refuse_inside([_HOME.sub(lambda _: home, word) for word in words], words, workspace, path)
+    real = _checked_program(program, workspace)
+    _check_interpreters(real, workspace, path)
+    return (real, *words)
+
+
+def _refuse_inside(expanded: Sequence[str], words: Sequence[str], workspace: str, path: str) -> None:
+    for one, word in zip(expanded, words, strict=True):
+        if _leads_into(one, workspace) or _found_inside(one, workspace, path):
+            raise ConfigError(f"its argument {word!r:.200} leads into the workspace", advice="leave it out")
+
+
+def _found_inside(word: str, workspace: str, path: str) -> bool:
+    """Whether a part of the word is the name of a program that PATH finds in the workspace, through a link."""
+    found = (shutil.which(part, path=path) for part in {word, *_PARTS.split(word)} if part and "/" not in part)
+    return any(one is not None and passes(one, workspace) for one in found)
+
+
+def _check_interpreters(program: str, workspace: str, path: str) -> None:
+    """What the first line of a script starts is held to the rules of the program itself."""
+    for _ in range(_INTERPRETERS):
+        words: list[str] = []
+        with suppress(OSError), open(program, "rb") as file:
+            line = _LINE.match(file.read(4096))
+            words = os.fsdecode(line[1]).split() if line else []
+        if not words:
+            return
+        _refuse_inside(words[1:], words[1:], workspace, path)
+        program = _checked_program(os.path.join("/", words[0]), workspace)
+        if os.path.basename(words[0]) == "env":
+            named = (word for one in words[1:] if (word := _SPLIT.sub("", one)) and word[0] != "-" and "=" not in word)
+            found = shutil.which(next(named, ""), path=path)
+            if found is None:
+                return
+            program = _checked_program(found, workspace)
 
 
 def host_environment(environment: Mapping[str, str], workspace: str) -> dict[str, str]:
     """The variables of a hook on this machine: no key, no code, no folder of the workspace."""
-    kept = {name: value for name, value in environment.items() if name in _KEPT_VARIABLES or name.startswith("LC_")}
-    entries = environment.get("PATH", os.defpath).split(":")
-    path = [one for one in entries if os.path.isabs(one) and not _passes(one, workspace)]
-    return {**kept, "PATH": ":".join(path), "PAWL_PROJECT_DIR": workspace, "CLAUDE_PROJECT_DIR": workspace}
+    kept = {
+        name: value
+        for name, value in environment.items()
+        if (name in _KEPT_VARIABLES or name.startswith("LC_")) and not _leads_into(value, workspace)
+    }
+    path = host_path(environment, workspace)
+    return {**kept, "PATH": path, "PAWL_PROJECT_DIR": workspace, "CLAUDE_PROJECT_DIR": workspace}
 
 
 def _leads_into(word: str, workspace: str) -> bool:
@@ -195,18 +237,14 @@ def _leads_into(word: str, workspace: str) -> bool:
         letters = _SHORT_OPTIONS.match(part)
         starts = {0, max(0, part.find("/")), part.find("=") + 1, *(range(2, letters.end() + 1) if letters else ())}
         # A relative path starts where the hook does, in `/`.
-        if any(_passes(f"/{part[start:]}", workspace) for start in starts):
+        if any(passes(f"/{part[start:]}", workspace) for start in starts):
             return True
     return False
 
 
-def _passes(path: str, workspace: str) -> bool:
-    return any(is_below(one, workspace) for one in (os.path.normpath(path), *way_of(path)))
-
-
 def _checked_program(program: str, workspace: str) -> str:
     way = way_of(program)
-    if _passes(program, workspace):
+    if passes(program, workspace):
         raise ConfigError(f"{program!r} leads through the workspace", advice="keep it outside of any workspace")
     real = os.path.realpath(program)
     try:
@@ -386,6 +424,11 @@ class Hooks:
                 outcome = outcome.and_then(said(command, ended))
         return outcome
 
+    def host_call(self, command: HookCommand) -> tuple[tuple[str, ...], dict[str, str]]:
+        """The words and the variables of a hook on this machine; `ConfigError` where it may not be started."""
+        environment = host_environment(self.environment, self.workspace)
+        return host_words(command.argv, workspace=self.workspace, home=self.home, path=environment["PATH"]), environment
+
     def about(self, **common: object) -> Hooks:
         """The same hooks, told this with every event."""
         return replace(self, common={**self.common, **common})
@@ -400,8 +443,7 @@ class Hooks:
     ) -> HookEnded:
         if bench is not None and not command.host:
             return run_on_bench(bench, command.argv, given, self.limits(command.seconds), cancel, hides)
-        words = host_words(command.argv, workspace=self.workspace, home=self.home)
-        environment = host_environment(self.environment, self.workspace)
+        words, environment = self.host_call(command)
         return run_on_host(words, given, seconds=command.seconds, environment=environment, cancel=cancel)
 
 

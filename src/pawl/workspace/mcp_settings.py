@@ -7,10 +7,11 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import field, replace
 from typing import Annotated, Literal
 
-from pawl.core.errors import ConfigError
+from pawl.core.errors import ConfigError, PawlError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import register
 from pawl.core.typed import Above, AtLeast, Reader, Unreadable, plain, read_json, typed
@@ -55,6 +56,19 @@ class McpServer:
     def variables(self) -> tuple[str, ...]:
         """The variables of the user that it is given."""
         return tuple(dict.fromkeys(found["name"] for text in self._texts() for found in _VARIABLE.finditer(text)))
+
+    @property
+    def has_more(self) -> bool:
+        """Whether it is given what a command of a model is not."""
+        return bool(self.url or self.host or self.network or self.reads or self.env or self.variables)
+
+    def places(self, workspace: str) -> Iterator[str]:
+        """Patterns of the files and folders of the workspace that its words name."""
+        for word in (self.command, *self.args):
+            for part in {word, word.partition("=")[2]} - {""}:
+                path = os.path.normpath(os.path.join(workspace, part))
+                if "\0" not in path and path.startswith(f"{workspace}/") and os.path.lexists(path):
+                    yield path[len(workspace) + 1 :] + ("/**" if os.path.isdir(path) else "")
 
     def mistake(self) -> str:
         if bool(self.command) is bool(self.url):
@@ -151,6 +165,14 @@ def known_servers(config: Config, workspace: str) -> dict[str, KnownServer]:
         one = KnownServer(name=name, server=server, source=MCP_FILE, is_own=False, mistake=mistake)
         found.setdefault(name, one)
     return found
+
+
+def rewritable(config: Config, workspace: str) -> tuple[str, ...]:
+    """Patterns of what servers with more than a command has run from the workspace: an agent would be given it too."""
+    with suppress(PawlError):
+        servers = [one.server for one in known_servers(config, workspace).values() if one.server.has_more]
+        return tuple(pattern for one in servers for pattern in one.places(workspace))
+    return ()
 
 
 def project_servers(text: str) -> Iterator[tuple[str, McpServer, str]]:

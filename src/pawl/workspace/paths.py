@@ -20,7 +20,6 @@ from pawl.settings.files import Seen, Tree
 
 LONGEST_PATH = 4096
 LONGEST_NAME = 255
-_MOST_LINKS = 40
 
 _ADVICE = "give a path relative to the workspace, such as 'src/app.py'"
 
@@ -92,24 +91,6 @@ def folders_of(paths: Iterable[str]) -> set[str]:
         while (path := parent(path)) and path not in found:
             found.add(path)
     return found
-
-
-def way_of(path: str) -> list[str]:
-    """Every place that the kernel passes on its way to what the path names, each without links above it."""
-    passed, left, at = [], path.split("/")[::-1], "/"
-    links = 0
-    while left:
-        name = left.pop()
-        at = os.path.dirname(at) if name == ".." else os.path.join(at, name) if name not in ("", ".") else at
-        passed.append(at)
-        if os.path.islink(at):
-            links += 1
-            if links > _MOST_LINKS:
-                break
-            target = os.readlink(at)
-            at = "/" if target.startswith("/") else os.path.dirname(at)
-            left += target.split("/")[::-1]
-    return passed
 
 
 MARKS = (".git", ".pawl")

@@ -34,10 +34,10 @@ from pawl.core.errors import (
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted, redacted_body
 from pawl.core.typed import plain
-from pawl.settings.config import Config, framework_folders
+from pawl.settings.config import Config, framework_folders, workspaces
 from pawl.settings.files import Tree
 from pawl.settings.guardrails import Decision, Guardrails, Judge, preset
-from pawl.settings.trust import register_secrets
+from pawl.settings.trust import MCP_FILE, register_secrets
 from pawl.store.store import Store
 from pawl.workspace.git import obeyed, opened
 from pawl.workspace.masks import Listings, Names
@@ -83,7 +83,12 @@ class Project:
             store = cleanup.enter_context(Store.open(config.state))
             tree = cleanup.enter_context(_tree(workspace))
             listings = Listings()
-            named = obeyed(config.environment, tree)
+            workspaces.add(tree.root)
+            named = (
+                *obeyed(config.environment, tree),
+                *_own_settings(config, tree.root),
+                *_served(config, tree.root),
+            )
             guardrails = replace(guardrails, protected=(*guardrails.protected, *named)) if named else guardrails
             known = replace(guardrails, others=Names(tree, guardrails, listings))
             shop = cls(config, store, tree, known, listings=listings)
@@ -311,6 +316,26 @@ class Project:
         if reversal.promotion is not None:
             self.note(kind, {"entry": reversal.promotion.entry, "digest": reversal.changes.digest})
         return reversal
+
+
+def _own_settings(config: Config, workspace: str) -> list[str]:
+    """Patterns of the user's own settings where they lie in the workspace, or are links into it."""
+    folder = config.file.parent
+    places = {config.file, folder / "hooks.json"}
+    if os.path.realpath(folder) != workspace:
+        with suppress(OSError):
+            places |= {folder, *folder.iterdir()}
+    real = (os.path.realpath(place) for place in places)
+    inside = [place[len(workspace) + 1 :] for place in real if place.startswith(f"{workspace}/")]
+    return [pattern for path in inside for pattern in (path, f"{path}/**")]
+
+
+def _served(config: Config, workspace: str) -> tuple[str, ...]:
+    if not config.tables.mcp and not os.path.lexists(os.path.join(workspace, MCP_FILE)):
+        return ()
+    from pawl.workspace.mcp_settings import rewritable
+
+    return rewritable(config, workspace)
 
 
 def _tree(workspace: Path) -> Tree:

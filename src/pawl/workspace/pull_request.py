@@ -18,6 +18,7 @@ from pawl.core.errors import Conflicted, GitFailed, UsageError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.merge import merge3
 from pawl.core.patch import content, git_mode
+from pawl.settings.config import host_path, workspaces
 from pawl.settings.files import Tree
 from pawl.workspace.git import opened
 
@@ -134,7 +135,8 @@ class PullRequests:
                 input=given,
                 capture_output=True,
                 text=True,
-                env=dict(self.environment),
+                # gh starts git.
+                env={**self.environment, "PATH": host_path(self.environment, *workspaces)},
                 timeout=SECONDS,
                 check=False,
                 # Not in the workspace: gh would run git there.

@@ -228,6 +228,8 @@ INTO = {
     "quoted for a shell": ["-c", "exec '{short}'/x.sh"],
     "from home": ["-c", "exec ~/w/x.sh"],
     "by a variable": ["-c", 'exec "$PAWL_PROJECT_DIR"/x.sh'],
+    "by the name of a variable": ["-c", "exec $(printenv CLAUDE_PROJECT_DIR)/x.sh"],
+    "a name that PATH finds there": ["-c", "x-there"],
 }
 
 
@@ -239,10 +241,76 @@ def test_a_word_that_leads_into_the_workspace_is_never_started_on_the_host(perso
     words = {name: [word.format(**places) for word in several] for name, several in INTO.items()}
     listed = [{"command": "/bin/sh", "args": several, "host": True} for several in words.values()]
     person.lay({".config/pawl/hooks.json": json.dumps({"hooks": {"PostToolUse": [{"hooks": listed}]}})})
-    said = person.do(WRITE, say("Written."))
+    person.lay({"bin/.keep": ""})
+    (person.home / "bin/x-there").symlink_to(person.workspace / "x.sh")
+    said = person.do(WRITE, say("Written."), PATH=f"{person.home}/bin:/usr/bin:/bin")
     assert not person.mark.exists()
     for name, several in words.items():
         assert f"its argument {several[-1]!r:.200} leads into the workspace" in said.err, (name, said.err)
+
+
+LINES = {
+    "the workspace": ("{w}/tools/run", "leads through"),
+    "relative, from where it starts": ("{short}/tools/run", "leads through"),
+    "through a link": ("{home}/link/w/tools/run", "leads through"),
+    "a program whose own line does": ("{home}/bin/inner", "leads through"),
+    "a script as the word of its line": ("/bin/sh {w}/tools/run", "leads into"),
+    "env, of the PATH": ("/usr/bin/env run-here", "leads into"),
+    "env, with another PATH": ("/usr/bin/env -S PATH={w}/tools run", "leads into"),
+    "env, split": ("/usr/bin/env -Srun-here -e", "leads through"),
+    "env, of what has such a line": ("/usr/bin/env inner", "leads through"),
+    "what others can write": ("{home}/bin/open", "others can write"),
+    "what is not there": ("{home}/bin/none", "No such file"),
+}
+"""First lines of a program of the user's, and why it is not started."""
+
+
+@pytest.mark.attack("A15", "A45")
+def test_the_interpreter_of_a_program_on_the_host_is_held_to_the_same_rules(person: Person):
+    """A project's own environment writes such lines: `#!/…/project/.venv/bin/python`."""
+    places = {"home": str(person.home), "w": str(person.workspace), "short": str(person.workspace)[1:]}
+    payload = f"#!/bin/sh\ntouch {person.mark}\n"
+    person.lay({"w/tools/run": payload, "bin/open": payload, "bin/inner": f"#!{person.workspace}/tools/run\n"})
+    person.lay({f"bin/p{number}": f"#!{line.format(**places)}\n" for number, (line, _) in enumerate(LINES.values())})
+    (person.home / "bin/open").chmod(0o777)
+    (person.home / "link").symlink_to(".")
+    (person.home / "bin/run-here").symlink_to(person.workspace / "tools/run")
+    listed = [{"command": f"{person.home}/bin/p{number}", "host": True} for number in range(len(LINES))]
+    person.lay({".config/pawl/hooks.json": json.dumps({"hooks": {"PostToolUse": [{"hooks": listed}]}})})
+    said = person.do(WRITE, say("Written."), PATH=f"{person.home}/bin:/usr/bin:/bin")
+    assert not person.mark.exists(), said.err
+    for number, (name, (_, why)) in enumerate(LINES.items()):
+        told = [line for line in said.err.splitlines() if f"bin/p{number}' at" in line]
+        assert told and why in told[0], (name, said.err)
+
+
+@pytest.mark.attack("A15", "A45")
+def test_a_script_with_an_ordinary_interpreter_runs_on_the_host_without_variables_that_lead_in(person: Person):
+    told = "os.environ.get('XDG_CONFIG_HOME', 'none') + os.getcwd()"
+    code = f"import os\nopen({str(person.mark)!r}, 'a').write({told})\n"
+    person.lay({"bin/a": f"#!/usr/bin/env python3\n{code}", "bin/b": f"#!/usr/bin/env -S python3 -I\n{code}"})
+    listed = [{"command": f"{person.home}/bin/{name}", "host": True} for name in "ab"]
+    hooks = json.dumps({"hooks": {"PostToolUse": [{"hooks": listed}]}})
+    person.lay({".config/pawl/config.toml": "", ".config/pawl/hooks.json": hooks})
+    own = {"PAWL_CONFIG": f"{person.home}/.config/pawl/config.toml"}
+    said = person.do(WRITE, say("Written."), XDG_CONFIG_HOME=f"{person.workspace}/.config", **own)
+    assert person.mark.exists() and person.mark.read_text() == "none/none/", said.err
+
+
+@pytest.mark.attack("A15")
+@pytest.mark.parametrize("way", ["w/.venv/bin", "link/w/.venv/bin", "bin"])
+def test_no_program_of_the_workspace_is_taken_for_one_of_the_machine(person: Person, way: str):
+    """The environment of a project is on the PATH of whoever works in it."""
+    names = ("secret-tool", "security", "gh", "git", "bwrap", "unshare", "mount", "sh", "python3", "rg", "setpriv")
+    person.lay({f"w/.venv/bin/{name}": f"#!/bin/sh\ntouch {person.mark}\n" for name in names})
+    person.lay({"bin/.keep": "", ".config/pawl/.env": "OPENAI_API_KEY='keyring:'\n"})
+    (person.home / "link").symlink_to(".")
+    for name in names:
+        (person.home / "bin" / name).symlink_to(person.workspace / ".venv/bin" / name)
+    path = f"{person.home}/{way}:/usr/bin:/bin"
+    for words in (("ask", "--model", "openai/m", "x"), ("doctor",), ("run", "true"), ("locate", "x"), ("history",)):
+        person(*words, PATH=path)
+        assert not person.mark.exists(), words
 
 
 @pytest.mark.spec("F4")

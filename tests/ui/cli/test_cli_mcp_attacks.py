@@ -45,12 +45,61 @@ def test_what_a_server_is_given_of_the_user_is_named_before_it_is_given(project:
         pawl = project({**FILES, ".mcp.json": json.dumps({"mcpServers": servers})})
         configured("")
         pawl("trust")
-        assert "HERE_API_KEY" in pawl("mcp", "list").out + pawl("mcp", "trust", "cheese").out
+        said = pawl("mcp", "trust", "cheese")
+        assert said.code == 4 and "HERE_API_KEY" in said.out and heard == []
         # Another address, another question.
         servers["cheese"]["url"] = f"{url}/elsewhere"
         (pawl.workspace / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
         assert pawl("mcp", "trust", "cheese", "--yes").code != 0
     assert all("elsewhere" not in str(one) for one in heard)
+
+
+MORE = {
+    "an address": {"url": "URL"},
+    "an address with a key in it": {"url": "URL/?k=${HERE_API_KEY}"},
+    "a header": {"url": "URL", "headers": {"X": "${HERE_API_KEY:-none}"}},
+    "a network": {"command": "python3", "args": ["server.py", "plain"], "network": True},
+    "a variable": {"command": "python3", "args": ["server.py", "plain"], "env": {"X": "${HERE_API_KEY}"}},
+    "a variable in a word": {"command": "python3", "args": ["server.py", "plain", "${HERE_API_KEY}"]},
+    "a variable as the program": {"command": "${HERE_API_KEY:-python3}", "args": ["server.py", "plain"]},
+    "folders": {"command": "python3", "args": ["server.py", "plain"], "reads": ["/run", "/tmp"]},
+}
+"""What a repository's server may be given beyond what a command has."""
+
+
+@pytest.mark.attack("A46")
+@pytest.mark.parametrize("given", MORE)
+def test_a_repositorys_server_with_more_than_a_command_starts_after_the_users_yes(
+    project: Project, configured: Configured, given: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("HERE_API_KEY", CANARY)
+    with over_http("plain") as (url, heard):
+        table = json.loads(json.dumps({"mcpServers": {"cheese": MORE[given]}}).replace("URL", url))
+        pawl = project({**FILES, ".mcp.json": json.dumps(table)})
+        configured("")
+        pawl("trust")
+        for words, code in ((("trust",), 4), (("trust", "--json"), 4), (("test",), 42)):
+            said = pawl("mcp", words[0], "cheese", *words[1:])
+            assert said.code == code and "protocol" not in said.out, said
+            assert "is given" in said.out + said.err and CANARY not in said.out + said.err, said
+        assert heard == []
+        pawl("mcp", "trust", "cheese", "--yes")
+        assert bool(heard) is ("url" in MORE[given])
+
+
+@pytest.mark.attack("A15", "A46")
+def test_what_a_server_with_more_than_a_command_runs_of_the_workspace_is_protected(
+    project: Project, configured: Configured
+):
+    """An agent would be given its network and its keys by writing there."""
+    pawl = project({**FILES, "tools/mcp/main.py": "1\n", "tools/run.sh": "1\n", "plain.py": "1\n"})
+    line = "echo 2 | tee server.py tools/mcp/main.py tools/mcp/new.py tools/run.sh plain.py"
+    named = 'args = ["tools/mcp", "--with=tools/run.sh", "./server.py", "/etc/hosts", "none", "."]'
+    configured(f'[mcp.servers.a]\ncommand = "python3"\n{named}\nnetwork = true\n')
+    held = {one["path"] for one in pawl.json("run", "--apply", "--", "sh", "-c", line)["held"]}
+    assert held == {"server.py", "tools/mcp/main.py", "tools/mcp/new.py", "tools/run.sh"}
+    configured(f'[mcp.servers.a]\ncommand = "python3"\n{named}\n')
+    assert pawl.json("run", "--apply", "--", "sh", "-c", line)["held"] == []
 
 
 @pytest.mark.attack("A50")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 
 import pytest
 from git_traps import git
-from ui.cli.house import House, held
+from ui.cli.house import CALL, House, held
 from world import lay
 
 pytestmark = pytest.mark.hostile
@@ -252,6 +253,27 @@ def test_what_the_users_git_is_told_to_run_or_read_is_protected(house: House):
     named = {"scripts/hooks/pre-commit", "scripts/hooks/post-checkout", "tools/clean.py", "setup/git.inc"}
     assert held(house.applied(script)) == dict.fromkeys(named, ("protected", ""))
     assert (house.workspace / "plain").read_text() == "2\n"
+
+
+@pytest.mark.spec("F4")
+@pytest.mark.parametrize("way", ["the folder", "a link to the folder", "links to the files"])
+def test_the_users_own_settings_are_protected_where_they_lie_in_the_workspace(house: House, way: str):
+    """A repository of dot files: whoever writes them may say `host = true`."""
+    house.lay({"dots/pawl/config.toml": b"", "dots/pawl/hooks.json": b"{}", "dots/other": b"1"})
+    place, real = house.folder / ".config/pawl", house.workspace / "dots/pawl"
+    place.parent.mkdir(exist_ok=True)
+    if way == "links to the files":
+        place.mkdir()
+        for name in ("config.toml", "hooks.json"):
+            (place / name).symlink_to(real / name)
+    else:
+        (place if way == "a link to the folder" else place.parent / "unused").symlink_to(real)
+    variables = {"PAWL_CONFIG": f"{real}/config.toml"} if way == "the folder" else {}
+    house.user.own(house.folder / ".config")
+    words = ("run", "-C", str(house.workspace), "--json", "--apply", "--", "sh", "-c")
+    line = "echo '[[hooks.Stop]]' | tee dots/pawl/config.toml dots/pawl/hooks.json dots/other"
+    process = house.user.start_python(CALL, *words, line, home=house.folder, env=variables, stdout=-1, text=True)
+    assert set(held(json.loads(process.communicate()[0]))) == {"dots/pawl/config.toml", "dots/pawl/hooks.json"}
 
 
 @pytest.mark.spec("F4")

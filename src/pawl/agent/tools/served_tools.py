@@ -125,10 +125,10 @@ class RunningServer:
         if server.host:
             from pawl.workspace.hook_runner import host_environment, host_words
 
-            words = host_words((server.command, *server.args), workspace=shop.workspace, home=str(shop.config.home))
-            return StreamChannel(
-                on_host(words, {**host_environment(shop.config.environment, shop.workspace), **server.env})
-            )
+            given = {**host_environment(shop.config.environment, shop.workspace), **server.env}
+            argv, home = (server.command, *server.args), str(shop.config.home)
+            words = host_words(argv, workspace=shop.workspace, home=home, path=given["PATH"])
+            return StreamChannel(on_host(words, given))
         from pawl.workspace.bench_files import GatedFiles
         from pawl.workspace.benches import open_bench
 

@@ -121,7 +121,9 @@ def _standing(shop: Project, known: KnownServer) -> tuple[str, int]:
 def _runs(server: McpServer) -> str:
     from pawl.core.redact import redacted_command
 
-    where = "on this machine" if server.host else f"in the sandbox{' with a network' if server.network else ''}"
+    reads = f", reading {', '.join(server.reads)}" if server.reads else ""
+    inside = f"in the sandbox{' with a network' if server.network else ''}{reads}"
+    where = "on this machine" if server.host else inside
     return server.url or f"{redacted_command((server.command, *server.args))} ({where})"
 
 
@@ -204,7 +206,10 @@ def _brief(one: object) -> dict[str, object]:
 
 
 def _test(shop: Project, call: Call) -> int:
-    _, told = _asked(shop, call, _found(shop, call.options.name))
+    known = _found(shop, call.options.name)
+    if not _may_start(shop, known):
+        raise UsageError(f"{known.name!r} is given {_more(known)}", advice=f"agree first: pawl mcp trust {known.name}")
+    _, told = _asked(shop, call, known)
     if call.options.json:
         return call.emit(told)
     call.out.say(f"{told['server']}: protocol {told['protocol']}, answered in {told['seconds']} s")
@@ -227,16 +232,21 @@ def _trust(shop: Project, call: Call) -> int:
 
     known = _found(shop, call.options.name)
     before = pin_of(shop.config, shop.workspace, known)
-    pin, told = _asked(shop, call, known)
-    changed = changed_definitions(before, pin) if before is not None else ""
     if not call.options.json:
         call.out.say(f"{known.name}: {_runs(known.server)}; from {known.source}")
         if known.server.variables:
             call.out.say(f"  it is given: {', '.join(known.server.variables)}")
+    if not (call.options.yes or _may_start(shop, known) or _says_yes(call, "start it so, to see its definitions?")):
+        why = f"not started, for it is given {_more(known)}; --yes agrees"
+        body = {"server": known.name, "agreed": False, "why": why}
+        return call.answer(body, f"{why}; nothing of {known.name} is offered to a model", WAITS)
+    pin, told = _asked(shop, call, known)
+    changed = changed_definitions(before, pin) if before is not None else ""
+    if not call.options.json:
         _show(call, told)
         if changed:
             call.out.say(f"since you agreed: {changed}", "yellow")
-    agrees = call.options.yes or _says_yes(call)
+    agrees = call.options.yes or _says_yes(call, "agree to these?")
     if agrees:
         at = datetime.now(UTC).isoformat(timespec="seconds")
         keep_pin(shop.config, shop.workspace, known, replace(pin, at=at))
@@ -250,5 +260,18 @@ def _trust(shop: Project, call: Call) -> int:
     return 0
 
 
-def _says_yes(call: Call) -> bool:
-    return call.can_ask and (call.line("agree to these? [y yes, n no] ") or "").strip().lower() in ("y", "yes")
+def _may_start(shop: Project, known: KnownServer) -> bool:
+    """A repository's server that has more than a command is started only as the user agreed to it."""
+    from pawl.agent.mcp_pins import pin_of
+
+    return known.is_own or not known.server.has_more or pin_of(shop.config, shop.workspace, known) is not None
+
+
+def _more(known: KnownServer) -> str:
+    server = known.server
+    given = ("a network" if server.network or server.url else "", *server.variables, *server.env, *server.reads)
+    return ", ".join(dict.fromkeys(one for one in given if one))
+
+
+def _says_yes(call: Call, question: str) -> bool:
+    return call.can_ask and (call.line(f"{question} [y yes, n no] ") or "").strip().lower() in ("y", "yes")
