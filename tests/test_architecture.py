@@ -62,16 +62,16 @@ OUTERMOST = frozenset({"benchmarks/repair_package.py", "benchmarks/repair_right.
 """Modules that hold the outermost loop of a process, where nothing is left to catch what was not expected."""
 
 ROOM_LINES = {
-    "ui": 12020,  # The page changes itself.
+    "ui": 12080,  # The page changes itself.
     "agent": 20100,
     "repair": 11160,
     "checks": 11300,
     "code": 6900,
     "models": 7330,
-    "workspace": 7600,
+    "workspace": 7660,  # Interpreters, servers and own settings against an agent that rewrites them.
     "sandbox": 2720,
     "store": 2060,
-    "settings": 4060,
+    "settings": 4095,  # Ways through links, for every program on this machine.
     "core": 5400,
 }
 """At most; no room grows in silence. They are to shrink: the house is to have 63,000 lines.
