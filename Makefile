@@ -11,7 +11,7 @@ PYTEST = $(BIN)/pytest -n $(WORKERS) --dist worksteal --durations 10 --durations
 MARKED = $$(grep -rl --include='test_*.py' 'mark\.$(1)' tests)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environment web demo test test-web test-hostile test-whole test-slow test-npm lint format bench bench-repair lock capture release clean
+.PHONY: help setup environment web demo test test-web test-hostile test-whole test-slow test-npm test-browser lint format bench bench-repair lock capture release clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | while IFS='	' read -r name text; do \
@@ -43,6 +43,9 @@ test-slow: environment ## run the exhaustive tests that the suite leaves out
 
 test-npm: environment ## run the tests on real projects, which install packages
 	$(PYTEST) -m npm --timeout 300 tests/npm
+
+test-browser: web ## drive the page of 'pawl web' in Chromium; pictures in $PAWL_SHOTS, else in the folder for temporary files
+	$(BIN)/pytest -m browser --timeout 300 tests/browser
 
 test-web: web ## check the types, the lint and the tests of the page
 	cd web && PATH="$(abspath $(BIN)):$$PATH" && npm run --silent check && npx --no biome check src && npm run --silent test

@@ -34,7 +34,6 @@ export function App() {
     if (route.pane !== "work") setRight(route.pane);
   }, [route.pane]);
   useKeys(setDialog);
-  if (connection === "refused") return <Reopen />;
   const Right = LAZY[wide && route.pane === "work" ? right : (route.pane as keyof typeof LAZY)];
   const panes = (wide ? PANES.filter((pane) => pane !== "work") : PANES).map((id) => ({
     id,
@@ -44,6 +43,7 @@ export function App() {
   const value = wide ? (right as Pane) : (route.pane as Pane);
   return (
     <div className={wide ? "app wide" : "app"}>
+      {connection === "refused" && <Reopen />}
       <header className="top">
         <Name />
         <Tabs label="panes" panel="pane" tabs={panes} value={value} onChange={(pane) => go(pane)} />
@@ -208,7 +208,7 @@ const KEYS: [string, string][] = [
   ["Shift+Enter", "a new line"],
   ["Ctrl+.", "stops the run; it can be resumed"],
   ["Alt+I", "to the request"],
-  ["Alt+A, Alt+R", "approve, reject (Alt+Shift in Firefox)"],
+  ["Alt+A, Alt+R", "approve, reject"],
   ["Ctrl+P", "opens a file by its name"],
   ["Ctrl+Shift+F", "searches in files"],
   ["Ctrl+S", "saves the file"],
@@ -237,11 +237,13 @@ function useKeys(open: (dialog: "keys" | "open") => void): void {
     const key = (event: KeyboardEvent) => {
       const control = event.ctrlKey || event.metaKey;
       const typing = (event.target as Element).closest?.("input, textarea, select, [contenteditable]");
+      const button = event.altKey && document.querySelector<HTMLElement>(`[data-key="${event.code}"]`);
       const pane = event.altKey && !control ? PANES[Number(event.code.replace("Digit", "")) - 1] : undefined;
       if (pane) {
         go(pane);
         if (pane === "work") document.getElementById("request")?.focus();
-      } else if (event.altKey && event.code === "KeyI") document.getElementById("request")?.focus();
+      } else if (button) button.click();
+      else if (event.altKey && event.code === "KeyI") document.getElementById("request")?.focus();
       else if (control && event.key === ".") stop();
       else if (control && !event.shiftKey && event.key.toLowerCase() === "p") open("open");
       else if (control && event.shiftKey && event.key.toLowerCase() === "f") {
@@ -259,13 +261,14 @@ function useKeys(open: (dialog: "keys" | "open") => void): void {
 function Reopen() {
   const refusal = useStore((store) => store.refusal);
   return (
-    <main className="reopen">
+    <section className="reopen" role="alert">
       <h1>Pawl</h1>
       <p>{refusal?.message}</p>
       <p>
-        Open the address that <code>pawl web</code> printed. Each start of it has a new one.
+        Open the address that <code>pawl web</code> printed, here or in another tab: each start of it has a new one.
+        What stands in this page stays.
       </p>
-    </main>
+    </section>
   );
 }
 

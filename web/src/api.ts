@@ -7,12 +7,27 @@ import type { StreamEvent } from "./types";
 
 const KEY = "pawl-token";
 
-/** Takes the token out of the address, so that it stands in no history and no screenshot. */
-export function takeToken(): void {
-  const found = /[#&]token=([^&]+)/.exec(location.hash);
-  if (!found) return;
-  sessionStorage.setItem(KEY, decodeURIComponent(found[1]!));
-  history.replaceState(null, "", `${location.pathname}#/work`);
+const others = new BroadcastChannel(KEY);
+
+/**
+ * Takes the token out of the address, so that it stands in no history and no screenshot. A server that began anew has
+ * another one: a tab that is told it, in its own address or by another tab, goes on where it was.
+ */
+export function takeToken(anew: () => void): void {
+  const taken = () => {
+    const found = /[#&]token=([^&]+)/.exec(location.hash);
+    if (!found) return false;
+    sessionStorage.setItem(KEY, decodeURIComponent(found[1]!));
+    history.replaceState(null, "", `${location.pathname}#/work`);
+    others.postMessage(decodeURIComponent(found[1]!));
+    return true;
+  };
+  taken();
+  addEventListener("hashchange", () => taken() && anew());
+  others.onmessage = ({ data }) => {
+    sessionStorage.setItem(KEY, String(data));
+    anew();
+  };
 }
 
 /** An answer that is no success; `advice` says what to do next. */

@@ -2,15 +2,15 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./App";
 import { takeToken } from "./api";
-import { connect } from "./events/store";
+import { reconnect } from "./events/store";
 import { applyTheme } from "./theme";
 import "./style/base.css";
 import "./style/components.css";
 import "./style/panes.css";
 
-takeToken();
+takeToken(reconnect);
 applyTheme();
-void connect(new AbortController().signal);
+reconnect();
 createRoot(document.getElementById("root")!).render(
   <StrictMode>
     <App />

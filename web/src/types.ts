@@ -154,6 +154,17 @@ export interface Report {
   loop: { failing: string[]; attempts: Attempt[] } | null;
 }
 
+/** What `pawl verify --json` prints. */
+export interface Verified {
+  accepted: boolean;
+  verdict: NonNullable<Report["verdict"]>;
+  refused: string[];
+  unproved: string[];
+  notes: string[];
+  seconds: number;
+  steps: CheckResult[];
+}
+
 export interface Hunk {
   number: number;
   header: string;
@@ -269,6 +280,7 @@ export interface Entry {
   state: string;
   /** How many. */
   paths: number;
+  changed: string[];
   reverses: number | null;
   reversed_by: number | null;
   pruned: boolean;

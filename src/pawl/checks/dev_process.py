@@ -129,6 +129,8 @@ class DevRequest:
     """Packages that are missing may be installed first."""
     secrets: bool = False
     """The server reads `.env` and key files, as the user says."""
+    run: str = ""
+    """A run that waits: what it shows is served, before it is promoted."""
 
 
 def start(shop: Project, request: DevRequest) -> tuple[ServerRecord, bool]:

@@ -22,6 +22,7 @@ from pawl.checks.packages import PackagePolicy, provide
 from pawl.checks.server_runner import MARK
 from pawl.checks.settings import verify_settings
 from pawl.checks.verifier import Verifier
+from pawl.core.change import ChangeSet
 from pawl.core.errors import NotFound, PawlError
 from pawl.core.execution import Secrets, Stream
 from pawl.core.lazy_dataclass import dataclass
@@ -74,6 +75,8 @@ def _serve(shop: Project, keeper: _Keeper, cancel: CancelToken, asked: dict[str,
     for place in bench_places(shop.config):
         sweep(place)
     with open_bench(shop, extra_readonly=readable()) as bench:
+        if asked["run"]:
+            bench.apply(shop.store.runs.work(str(asked["run"]), "shown") or ChangeSet(), shop.store.blobs)
         provided = provide(shop, bench, PackagePolicy(install=bool(asked["install"])))
         subject = Verifier(shop=shop).subject(bench.files, bench)
         serving = found_in(subject, verify_settings(shop.config).dev_server)

@@ -226,6 +226,11 @@ class Journal(StorePart):
         }
         return [_entry(row) for row in self._database.records(f"{sql} ORDER BY id DESC LIMIT :limit", values)]
 
+    def paths(self, entry: int) -> tuple[str, ...]:
+        """The paths that the entry changed; those of a pruned one are no longer known."""
+        rows = self._database.rows("SELECT path FROM entry_change WHERE entry = ? ORDER BY path", (entry,))
+        return tuple(os.fsdecode(path) for (path,) in rows)
+
     def changes(self, entry: int) -> ChangeSet:
         """The changes of the entry; an error that says so when retention has dropped them."""
         with self._database.reading():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -345,11 +346,22 @@ def uncommitted(shop: Project, hides: Callable[[str], bool] = lambda path: False
 
     `NotFound`, `PathRefused` where there is no repository, `GitFailed` where git does not answer.
     """
+    masked = HiddenSearch(shop.tree, replace(shop.guardrails, others=None), shop.listings).hides()
+    with _comparing(shop) as git:
+        return git.diff(lambda path: masked(path) or hides(path))
+
+
+def uncommitted_paths(shop: Project) -> frozenset[str]:
+    """The paths that stand otherwise than in the last commit. It fails as `uncommitted` does."""
+    with _comparing(shop) as git:
+        return frozenset(path for _, paths in git.changed() for path in paths)
+
+
+@contextmanager
+def _comparing(shop: Project) -> Iterator[Git]:
     with opened(shop.tree) as repository, open_bench(shop) as bench:
         settings = {**user_values(shop.config.environment, shop.tree, repository), **repository.config}
-        masked = HiddenSearch(shop.tree, replace(shop.guardrails, others=None), shop.listings).hides()
-        git = Git(run=bench.run, repository=repository, head=repository.head().commit, settings=settings)
-        return git.diff(lambda path: masked(path) or hides(path))
+        yield Git(run=bench.run, repository=repository, head=repository.head().commit, settings=settings)
 
 
 def last_commit(shop: Project) -> str:

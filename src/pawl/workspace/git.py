@@ -473,20 +473,25 @@ class Git:
         A hidden file looks emptied to git, and what it held stands in HEAD. What was moved or copied from one is left
         out with it.
         """
-        empty = hashlib.new(self.repository.algorithm, b"tree 0\0", usedforsecurity=False).hexdigest()
-        start = self.head or empty
-        shown: list[str] = []
-        left_out: set[str] = set()
-        words = iter(_split(self._git("changed", start, secrets=Secrets.MASKED)))
-        for status in words:
-            paths = [next(words) for _ in range(2 if status[:1] in ("R", "C") else 1)]
+        shown, left_out = list[str](), set[str]()
+        for status, paths in self.changed():
             if any(map(hides, paths)):
-                left_out.update(paths[-1:] if status[:1] == "C" else paths)
+                left_out.update(paths[-1:] if status == "C" else paths)
             else:
                 shown += paths
         shown = [path for path in dict.fromkeys(shown) if path not in left_out]
-        texts = [self._git("diff", start, *part, secrets=Secrets.MASKED) for part in _parts(shown)]
+        texts = [self._git("diff", self._start, *part, secrets=Secrets.MASKED) for part in _parts(shown)]
         return b"".join(texts).decode("utf-8", "replace"), tuple(sorted(left_out))
+
+    def changed(self) -> Iterator[tuple[str, list[str]]]:
+        """The letter of each change against HEAD with its path, or with both of what was moved or copied."""
+        words = iter(_split(self._git("changed", self._start, secrets=Secrets.MASKED)))
+        for status in words:
+            yield status[:1], [next(words) for _ in range(2 if status[:1] in ("R", "C") else 1)]
+
+    @property
+    def _start(self) -> str:
+        return self.head or hashlib.new(self.repository.algorithm, b"tree 0\0", usedforsecurity=False).hexdigest()
 
     def _git(self, what: str, *words: str, secrets: Secrets = Secrets.SHOWN) -> bytes:
         configured = self.repository.config

@@ -38,6 +38,11 @@ class Page:
     process: subprocess.Popen
     killed: bool = False
 
+    @property
+    def address(self) -> str:
+        """As it is printed, for a browser."""
+        return f"http://127.0.0.1:{self.port}/#token={self.token}"
+
     def kill(self) -> None:
         self.killed = True
         self.process.kill()
@@ -100,14 +105,15 @@ def _events(answer: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
-def page(workspace: Path, *words: str) -> Iterator[Page]:
-    """A server under way; ended as a person ends it."""
+def page(workspace: Path, *words: str, built: bool = False) -> Iterator[Page]:
+    """A server under way, with a page of one line or the built one; ended as a person ends it."""
     folder = workspace.parent / "page"
     folder.mkdir(exist_ok=True)
     (folder / "index.html").write_text(PAGE)
     (folder / "main.js").write_text("1")
+    own = () if built else ("--page", str(folder))
     process = subprocess.Popen(
-        [*PAWL, "web", "--no-open", "--json", "--page", str(folder), *words],
+        [*PAWL, "web", "--no-open", "--json", *own, *words],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -17,7 +17,7 @@ import {
 } from "../components";
 import { useStore } from "../events/store";
 import { go, useRoute } from "../place";
-import type { Entry, OutlineRow, TreeEntry } from "../types";
+import type { OutlineRow, TreeEntry } from "../types";
 import { Editor } from "./Editor";
 
 const SIDES = [
@@ -142,17 +142,10 @@ function Files({ selected }: { selected: string }) {
   );
 }
 
-/** Paths that runs have changed by entries that still stand. */
+/** Paths that stand otherwise than in the last commit, or that entries have changed where there is none. */
 function useChangedPaths(key: number): ReadonlySet<string> {
-  const history = useLoaded(() => command<{ entries: Entry[] }>("history", "--limit", "100"), key);
-  const runs = useStore((store) => store.runs);
-  return useMemo(() => {
-    const standing = new Set(history.value?.entries.filter((one) => one.reversed_by === null).map((one) => one.id));
-    const reports = [...runs.values()].flatMap(({ report }) =>
-      report?.entry && standing.has(report.entry) ? [report] : [],
-    );
-    return new Set(reports.flatMap((report) => report.changes.map((change) => change.path)));
-  }, [history.value, runs]);
+  const changed = useLoaded(() => get<{ paths: string[] }>("/files/changed"), key);
+  return useMemo(() => new Set(changed.value?.paths), [changed.value]);
 }
 
 function Outline({ path }: { path: string }) {

@@ -44,6 +44,7 @@ export function Editor({ path, line }: { path: string; line: number }) {
   const box = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const shown = useRef("");
+  const [drawn, setDrawn] = useState("");
   const [error, setError] = useState<unknown>(null);
   const [found, setFound] = useState<Definition[]>([]);
   const tab = tabs.get(path);
@@ -53,6 +54,7 @@ export function Editor({ path, line }: { path: string; line: number }) {
     if (!kept || !view.current) return;
     if (shown.current !== target) view.current.setState(kept.state);
     shown.current = target;
+    setDrawn(target);
   }, []);
 
   /** Takes a step of `files.ts` into the editor and the tab. */
@@ -170,7 +172,7 @@ export function Editor({ path, line }: { path: string; line: number }) {
   }, [path, line, save, define, show]);
 
   useDiskChanges(take);
-  useDiagnostics(view, shown, path, tab !== undefined);
+  useDiagnostics(view, path, drawn === path);
 
   const conflict = tab?.file.conflict ?? null;
   const hidden = !tab || tab.file.why !== "" || conflict !== null;
@@ -318,16 +320,13 @@ function useDiskChanges(take: (path: string, step: Step) => void): void {
 }
 
 /** The findings of the latest checks, in the gutter and under the text. */
-function useDiagnostics(
-  view: React.RefObject<EditorView | null>,
-  shown: React.RefObject<string>,
-  path: string,
-  ready: boolean,
-): void {
-  const checks = useStore((store) => [...store.runs.values()].findLast((run) => run.checks.length)?.checks);
+function useDiagnostics(view: React.RefObject<EditorView | null>, path: string, ready: boolean): void {
+  const latest = useStore((store) => [...store.runs.values()].findLast((run) => run.checks.length)?.checks);
+  const verified = useStore((store) => store.verified?.steps);
+  const checks = verified ?? latest;
   useEffect(() => {
     const current = view.current;
-    if (!current || !ready || shown.current !== path) return;
+    if (!current || !ready) return;
     const findings = (checks ?? [])
       .flatMap((check) => check.findings)
       .filter((one) => one.path === path && one.line > 0);
@@ -340,5 +339,5 @@ function useDiagnostics(
         return { from: line.from, to: line.to, severity, message: `${one.tool}: ${one.message}` };
       });
     current.dispatch(setDiagnostics(current.state, marks));
-  }, [checks, path, ready, view, shown]);
+  }, [checks, path, ready, view]);
 }

@@ -1,6 +1,7 @@
 /** CodeMirror as Pawl uses it: colours from the page, languages when they are needed. */
 
 import { HighlightStyle, LanguageDescription, syntaxHighlighting } from "@codemirror/language";
+import { lintGutter } from "@codemirror/lint";
 import { EditorState, type Extension } from "@codemirror/state";
 import { EditorView } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
@@ -90,6 +91,7 @@ export const setup = (label: string): Extension => [
   EditorView.cspNonce.of(nonce()),
   EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
   basicSetup,
+  lintGutter(),
   syntaxHighlighting(colours),
   look,
 ];

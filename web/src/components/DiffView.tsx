@@ -62,51 +62,44 @@ function DiffFile({
   onChoose?: Choose | undefined;
 }) {
   const taken = chosen ? standing(chosen, file) : "all";
-  const name = (
-    <>
-      <span className="path">{file.path}</span>
-      <span className="counts">
-        <span className="added">+{file.added}</span> <span className="removed">−{file.removed}</span>
-      </span>
-      {file.what !== "changed" && file.what !== "modified" && <Badge>{file.what}</Badge>}
-      {file.binary && <Badge>binary</Badge>}
-    </>
+  const numbers = file.hunks.map((hunk) => hunk.number);
+  const box = chosen && onChoose && (
+    <Check
+      label={<span className="hidden">all of {file.path}</span>}
+      checked={taken === "all"}
+      mixed={taken === "some"}
+      onChange={(on) => onChoose(numbers, on)}
+    />
   );
   return (
-    <details open={file.hunks.length < 40} className="diff-file">
-      <summary>
-        {chosen && onChoose ? (
-          <Check
-            label={name}
-            checked={taken === "all"}
-            mixed={taken === "some"}
-            onChange={(on) =>
-              onChoose(
-                file.hunks.map((hunk) => hunk.number),
-                on,
-              )
-            }
-          />
+    <div className={box ? "diff-file choosing" : "diff-file"}>
+      {box}
+      <details open={file.hunks.length < 40}>
+        <summary>
+          <span className="path">{file.path}</span>
+          <span className="counts">
+            <span className="added">+{file.added}</span> <span className="removed">−{file.removed}</span>
+          </span>
+          {file.what !== "changed" && file.what !== "modified" && <Badge>{file.what}</Badge>}
+          {file.binary && <Badge>binary</Badge>}
+        </summary>
+        {mode === "whole file" && !file.binary ? (
+          <Suspense fallback={<Spinner />}>
+            <WholeFile file={file} />
+          </Suspense>
         ) : (
-          name
+          file.hunks.map((hunk) => (
+            <DiffHunk
+              key={hunk.number}
+              hunk={hunk}
+              sideBySide={mode === "side by side"}
+              on={chosen?.has(hunk.number)}
+              onChoose={onChoose}
+            />
+          ))
         )}
-      </summary>
-      {mode === "whole file" && !file.binary ? (
-        <Suspense fallback={<Spinner />}>
-          <WholeFile file={file} />
-        </Suspense>
-      ) : (
-        file.hunks.map((hunk) => (
-          <DiffHunk
-            key={hunk.number}
-            hunk={hunk}
-            sideBySide={mode === "side by side"}
-            on={chosen?.has(hunk.number)}
-            onChoose={onChoose}
-          />
-        ))
-      )}
-    </details>
+      </details>
+    </div>
   );
 }
 

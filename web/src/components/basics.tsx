@@ -13,13 +13,13 @@ import { Refused } from "../api";
 
 type Tone = "plain" | "primary" | "danger" | "quiet";
 
-/** A button; `primary` for the one that goes on, `danger` for what takes something away. */
+/** A button; `primary` for the one that goes on, `danger` for what takes something away. Alt with `data-key` presses it. */
 export function Button({
   tone = "plain",
   busy = false,
   children,
   ...rest
-}: ButtonHTMLAttributes<HTMLButtonElement> & { tone?: Tone; busy?: boolean }) {
+}: ButtonHTMLAttributes<HTMLButtonElement> & { tone?: Tone; busy?: boolean; "data-key"?: string }) {
   return (
     <button
       type="button"

@@ -9,7 +9,7 @@ export type Block = { id: number } & (
   | { kind: "said"; text: string; steered: boolean }
   | { kind: "text"; text: string; request: number; sentBack: string }
   | { kind: "thought"; text: string; request: number; whole: boolean }
-  | { kind: "tool"; call: ToolCall; output: string[]; dropped: number; answer: ToolEnd | null }
+  | { kind: "tool"; call: ToolCall; output: string[]; dropped: number; answer: ToolEnd | null; cut?: true }
   | { kind: "note"; tone: Tone; text: string }
   | { kind: "tasks"; tasks: string[] }
   | { kind: "check"; result: CheckResult }
@@ -128,7 +128,10 @@ function apply(run: RunView, { type, body, time }: StreamEvent, id: number): voi
   switch (type) {
     case "RunBegun":
       run.conversation = body.conversation ?? run.conversation;
-      if (body.resumed && run.state !== "waiting") note("resumed");
+      if (body.resumed && run.state !== "waiting") {
+        cutShort(run);
+        note("resumed");
+      }
       run.state = "working";
       run.ended = "";
       run.report = null;
@@ -274,6 +277,13 @@ function dropThoughts(run: RunView): void {
   run.blocks = run.blocks.filter((block) => !(block.kind === "thought" && block.request === run.request_number));
 }
 
+/** A run that goes on leaves its stop behind; a call that was under way then is made anew. */
+function cutShort(run: RunView): void {
+  run.blocks = run.blocks
+    .filter((block) => block.kind !== "report")
+    .map((block) => (block.kind === "tool" && !block.answer ? { ...block, cut: true } : block));
+}
+
 function sendBack(run: RunView, why: string): void {
   const streamed = ofRequest(run);
   run.blocks = run.blocks.map((block) =>
@@ -282,7 +292,7 @@ function sendBack(run: RunView, why: string): void {
 }
 
 function print(run: RunView, line: string): void {
-  const at = run.blocks.findLastIndex((block) => block.kind === "tool" && block.answer === null);
+  const at = run.blocks.findLastIndex((block) => block.kind === "tool" && !block.answer && !block.cut);
   const block = run.blocks[at];
   if (block?.kind !== "tool") return;
   const over = Math.max(0, block.output.length + 1 - KEPT_LINES);
@@ -295,7 +305,7 @@ function endTool(
   id: number,
 ): void {
   const answer = { ...body.answer, seconds: body.seconds, repeated: body.repeated ?? false };
-  const at = run.blocks.findLastIndex((block) => block.kind === "tool" && block.call.id === body.call.id);
+  const at = run.blocks.findLastIndex((block) => block.kind === "tool" && block.call.id === body.call.id && !block.cut);
   const block = run.blocks[at];
   if (block?.kind === "tool") run.blocks[at] = { ...block, answer };
   else run.blocks.push({ id, kind: "tool", call: body.call, output: [], dropped: 0, answer });

@@ -2,13 +2,15 @@
 
 import { useSyncExternalStore } from "react";
 import { command, get, Refused, readEvents } from "../api";
-import type { SessionState, StreamEvent } from "../types";
+import type { SessionState, StreamEvent, Verified } from "../types";
 import { EMPTY, type EventState, reduce } from "./reduce";
 
 export interface Store extends EventState {
   session: SessionState | null;
   connection: "connecting" | "connected" | "lost" | "refused";
   refusal: Refused | null;
+  /** What the checks said of the workspace when they were asked for. */
+  verified: Verified | null;
   /** Runs that were worked on here since the conversation was chosen; one that was stopped is in no record yet. */
   followed: readonly string[];
 }
@@ -16,7 +18,7 @@ export interface Store extends EventState {
 /** Events from before this page was opened that are read again; older ones come from the conversation's record. */
 const BACKLOG = 4000;
 
-let store: Store = { ...EMPTY, session: null, connection: "connecting", refusal: null, followed: [] };
+let store: Store = { ...EMPTY, session: null, connection: "connecting", refusal: null, verified: null, followed: [] };
 const listeners = new Set<() => void>();
 let pending: StreamEvent[] = [];
 let scheduled = false;
@@ -33,7 +35,8 @@ function flush(): void {
   const next = reduce(store, events);
   if (next === store) return;
   const asked = next.stateAsked !== store.stateAsked;
-  set(next);
+  // What the checks said is of a workspace that a run may now change.
+  set(events.some((event) => event.type === "RunBegun") ? { ...next, verified: null } : next);
   if (asked) void refresh();
 }
 
@@ -90,16 +93,31 @@ export async function change<T>(...words: string[]): Promise<T> {
   return body;
 }
 
+/** Runs the checks over the workspace as it stands. */
+export async function verify(): Promise<void> {
+  set({ verified: await command<Verified>("verify") });
+}
+
 /** Files of the workspace were changed by this page. */
 export const touched = (): void => set({ filesChanged: store.filesChanged + 1 });
 
 const wait = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
+let connecting = new AbortController();
+
+/** Begins anew to connect, as with another token. */
+export function reconnect(): void {
+  connecting.abort();
+  connecting = new AbortController();
+  void connect(connecting.signal);
+}
+
 /** Connects and stays connected; ends only when the token is refused or the page goes. */
-export async function connect(signal: AbortSignal): Promise<void> {
+async function connect(signal: AbortSignal): Promise<void> {
   for (let attempt = 0; !signal.aborted; attempt += 1) {
     try {
       const session = await get<SessionState>("/state");
+      if (signal.aborted) return;
       const last = store.session ? store.last : Math.max(0, session.last_event - BACKLOG);
       // A server that began anew counts from its own store; what we had is then of another one.
       const anew = last > session.last_event;
@@ -108,6 +126,7 @@ export async function connect(signal: AbortSignal): Promise<void> {
       attempt = 0;
       await readEvents(store.last, signal, take);
     } catch (error) {
+      if (signal.aborted) return;
       if (error instanceof Refused && error.status === 401) {
         set({ connection: "refused", refusal: error });
         return;

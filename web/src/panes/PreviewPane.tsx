@@ -1,55 +1,70 @@
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { get, post } from "../api";
 import { attempt, Badge, Button, Empty, Output, Spinner, Trouble, useLoaded } from "../components";
 import { useStore } from "../events/store";
-import { plain } from "../format";
+import { plain, plural } from "../format";
 
 interface Preview {
   running: boolean;
-  url: string | null;
+  url: string;
   framework: string;
   log: string[];
 }
 
+/** Errors of the framed page that are kept. */
+const KEPT = 100;
+
 /** The project's dev server, on a bench and of another origin, in a frame that cannot reach this page. */
 export default function PreviewPane() {
-  const files = useStore((store) => store.filesChanged + store.stateAsked);
+  const files = useStore((store) => store.filesChanged);
+  const asked = useStore((store) => store.stateAsked);
+  const waiting = useStore((store) => store.session?.waiting);
   const [key, setKey] = useState(0);
-  const [busy, setBusy] = useState(false);
-  const preview = useLoaded(() => get<Preview>("/preview"), `${files} ${key}`);
+  const [busy, setBusy] = useState("");
+  const preview = useLoaded(() => get<Preview>("/preview"), `${files} ${asked} ${key}`);
   const { value } = preview;
-  const starting = value?.running && !value.url;
-  useEffect(() => {
-    if (!starting) return;
-    const timer = setTimeout(() => setKey((old) => old + 1), 1000);
-    return () => clearTimeout(timer);
-  });
-  const act = async (what: "start" | "stop") => {
-    setBusy(true);
-    await attempt(() => post(`/preview/${what}`));
-    setBusy(false);
+  const frame = useRef<HTMLIFrameElement>(null);
+  const errors = useConsole(frame, value?.url ?? "", `${files} ${key}`);
+  const act = async (what: string, ...steps: [string, unknown][]) => {
+    setBusy(what);
+    await attempt(async () => {
+      for (const [step, body] of steps) await post(`/preview/${step}`, body);
+    });
+    setBusy("");
     setKey(key + 1);
   };
+  const change = waiting?.question.kind === "change" ? waiting.run : "";
   return (
     <>
       <div className="bar">
         {value?.running ? (
-          <Button busy={busy} onClick={() => act("stop")}>
+          <Button busy={busy === "stop"} onClick={() => act("stop", ["stop", {}])}>
             Stop
           </Button>
         ) : (
-          <Button busy={busy} tone="primary" onClick={() => act("start")}>
+          <Button busy={busy === "start"} tone="primary" onClick={() => act("start", ["start", {}])}>
             Start the dev server
+          </Button>
+        )}
+        {change && (
+          <Button
+            busy={busy === "change"}
+            onClick={() => act("change", ["stop", {}], ["start", { run: change }])}
+            title="serves the change that waits for you, before it is promoted"
+          >
+            With the change that waits
           </Button>
         )}
         {value?.running && <Button onClick={() => setKey(key + 1)}>Reload</Button>}
         {value?.framework && <Badge>{value.framework}</Badge>}
         {value?.url && <span className="mono dim ellipsis">{value.url}</span>}
+        {busy && <Spinner label="the dev server starts" />}
       </div>
       <Trouble error={preview.error} />
-      {value?.url && value.running ? (
+      {value?.url ? (
         <iframe
-          key={key}
+          key={`${files} ${key}`}
+          ref={frame}
           className="preview-frame"
           title="preview of the project"
           src={value.url}
@@ -58,11 +73,16 @@ export default function PreviewPane() {
         />
       ) : (
         <div className="scroll" tabIndex={0}>
-          {starting && <Spinner label="the dev server starts" />}
-          {value && !value.running && (
+          {value && (
             <Empty>The dev server runs on a bench: what a run makes can be looked at before it is promoted.</Empty>
           )}
         </div>
+      )}
+      {errors.length > 0 && (
+        <details className="preview-log" open>
+          <summary className="bad">{plural(errors.length, "error")} in the console</summary>
+          <Output label="errors in the console" text={plain(errors.join("\n"))} />
+        </details>
       )}
       {value && value.log.length > 0 && (
         <details className="preview-log">
@@ -72,4 +92,21 @@ export default function PreviewPane() {
       )}
     </>
   );
+}
+
+/** The errors that the framed page tells of; only that frame, at that origin, is listened to. */
+function useConsole(frame: React.RefObject<HTMLIFrameElement | null>, url: string, key: string): string[] {
+  const [errors, setErrors] = useState<string[]>([]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a page that is loaded anew begins without errors
+  useEffect(() => {
+    setErrors([]);
+    if (!url) return;
+    const heard = ({ data, origin, source }: MessageEvent) => {
+      if (source !== frame.current?.contentWindow || origin !== new URL(url).origin) return;
+      if (typeof data?.pawlConsole === "string") setErrors((old) => [...old, data.pawlConsole].slice(-KEPT));
+    };
+    addEventListener("message", heard);
+    return () => removeEventListener("message", heard);
+  }, [frame, url, key]);
+  return errors;
 }

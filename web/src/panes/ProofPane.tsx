@@ -1,33 +1,22 @@
 import { useMemo, useState } from "react";
-import { command } from "../api";
 import { Badge, Button, Card, Empty, Trouble } from "../components";
-import { useStore } from "../events/store";
+import { useStore, verify } from "../events/store";
 import { plain, plural, STANDING, seconds, VERDICT } from "../format";
 import { go } from "../place";
 import type { CheckResult, Diagnostic, Report } from "../types";
-import { tests } from "../work/Delivery";
-
-interface Verified {
-  accepted: boolean;
-  verdict: NonNullable<Report["verdict"]>;
-  refused: string[];
-  unproved: string[];
-  notes: string[];
-  seconds: number;
-  steps: CheckResult[];
-}
+import { tests } from "../work/tests";
 
 /** What the checks say: of the run that works or ended last, or of the workspace as it stands. */
 export default function ProofPane() {
   const run = useStore((store) => [...store.runs.values()].findLast((one) => one.checks.length > 0));
-  const [verified, setVerified] = useState<Verified | null>(null);
+  const verified = useStore((store) => store.verified);
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
-  const verify = async () => {
+  const look = async () => {
     setBusy(true);
     setError(null);
     try {
-      setVerified(await command<Verified>("verify"));
+      await verify();
     } catch (problem) {
       setError(problem);
     }
@@ -36,7 +25,7 @@ export default function ProofPane() {
   return (
     <>
       <div className="bar">
-        <Button busy={busy} onClick={verify}>
+        <Button busy={busy} onClick={look}>
           Verify the workspace
         </Button>
         {busy && <span className="dim">all checks run on a bench; this may take a while</span>}

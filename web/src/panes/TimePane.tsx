@@ -9,7 +9,9 @@ import {
   Dialog,
   Empty,
   Field,
+  Select,
   Spinner,
+  Table,
   Trouble,
   toast,
   useLoaded,
@@ -18,7 +20,7 @@ import { change, setConversation, useStore } from "../events/store";
 import { clock, DELIVERY, day, plural, seconds } from "../format";
 import type { ChangeRow, Checkpoint, Entry, Report, RunRow } from "../types";
 import { Delivery, EntryDiff } from "../work/Delivery";
-import { type Point, points } from "./points";
+import { compared, type Point, points } from "./points";
 
 /** Runs, entries and checkpoints in the order of time; each can be looked at and come back to. */
 export default function TimePane() {
@@ -41,6 +43,7 @@ export default function TimePane() {
       toast(body.title ?? (body.name ? `checkpoint ${body.name}` : "done"));
     });
   const point = loaded.value?.find((one) => one.key === chosen);
+  const runs = (loaded.value ?? []).flatMap((one) => (one.kind === "run" ? [one.run] : []));
   return (
     <>
       <div className="bar">
@@ -53,7 +56,7 @@ export default function TimePane() {
         <Trouble error={loaded.error} />
         {loaded.loading && !loaded.value && <Spinner />}
         {loaded.value?.length === 0 && <Empty>Nothing was done in this workspace yet.</Empty>}
-        {point && <Look point={point} act={act} onClose={() => setChosen("")} />}
+        {point && <Look point={point} runs={runs} act={act} onClose={() => setChosen("")} />}
         {[...days].map(([name, list]) => (
           <ol key={name} className="timeline" aria-label={name}>
             <li className="day">{name}</li>
@@ -119,11 +122,14 @@ function Label({ point }: { point: Point }) {
       <span className="nowrap">entry {entry.id}</span> <span className="ellipsis">{entry.title}</span>{" "}
       <span className="dim nowrap">
         {entry.reversed_by !== null ? `undone by ${entry.reversed_by}` : (STATE[entry.state] ?? entry.state)} ·{" "}
-        {plural(entry.paths, "file")}
+        {entry.changed.length ? named(entry.changed) : plural(entry.paths, "file")}
       </span>
     </>
   );
 }
+
+const named = (paths: string[]) =>
+  paths.slice(0, 2).join(", ") + (paths.length > 2 ? `, ${paths.length - 2} more` : "");
 
 const standing = ({ id, state }: RunRow, working: string | null | undefined): string =>
   state === "working" && id !== working ? "stopped" : state;
@@ -132,10 +138,12 @@ const STATE: Record<string, string> = { done: "promoted", captured: "kept" };
 
 function Look({
   point,
+  runs,
   act,
   onClose,
 }: {
   point: Point;
+  runs: RunRow[];
   act: (words: string[]) => Promise<boolean>;
   onClose: () => void;
 }) {
@@ -144,7 +152,7 @@ function Look({
       ✕
     </Button>
   );
-  if (point.kind === "run") return <RunLook id={point.run.id} close={close} />;
+  if (point.kind === "run") return <RunLook key={point.run.id} id={point.run.id} runs={runs} close={close} />;
   if (point.kind === "checkpoint") return <CheckpointLook checkpoint={point.checkpoint} act={act} close={close} />;
   const { entry } = point;
   const id = String(entry.id);
@@ -167,7 +175,24 @@ function Look({
   );
 }
 
-function RunLook({ id, close }: { id: string; close: React.ReactNode }) {
+/** A run beside another one: what came of each, and what it took. */
+function Comparison({ report, runs }: { report: Report; runs: RunRow[] }) {
+  const [id, setId] = useState("");
+  const other = useLoaded(() => (id ? get<Report>(`/runs/${id}`) : Promise.resolve(null)), id);
+  const others = runs.filter((one) => one.id !== report.run);
+  if (!others.length) return null;
+  const options = others.map((one) => [one.id, `${one.id}: ${one.request.slice(0, 60)}`] as [string, string]);
+  const rows = other.value ? compared(report, other.value) : [];
+  return (
+    <>
+      <Select label="compare with" value={id} options={[["", "no other run"], ...options]} onChange={setId} />
+      <Trouble error={other.error} />
+      {rows.length > 0 && <Table label="comparison" head={["", report.run, id]} rows={rows} />}
+    </>
+  );
+}
+
+function RunLook({ id, runs, close }: { id: string; runs: RunRow[]; close: React.ReactNode }) {
   const report = useLoaded(() => get<Report>(`/runs/${id}`), id);
   const live = useStore((store) => store.runs.get(id));
   const attempts = live?.attempts.length ? live.attempts : (report.value?.loop?.attempts ?? []);
@@ -191,6 +216,7 @@ function RunLook({ id, close }: { id: string; close: React.ReactNode }) {
     >
       <Trouble error={report.error} />
       {report.value && <Delivery report={report.value} said="" />}
+      {report.value && <Comparison report={report.value} runs={runs} />}
       {attempts.length > 0 && (
         <ol>
           {attempts.map((one, key) => (

@@ -1,12 +1,30 @@
 /** Runs, entries and checkpoints as points on one line of time, the newest first. */
 
-import type { Checkpoint, Entry, RunRow } from "../types";
+import { count, money, seconds } from "../format";
+import type { Checkpoint, Entry, Report, RunRow } from "../types";
+import { tests } from "../work/tests";
 
 export type Point = { key: string; time: string } & (
   | { kind: "run"; run: RunRow }
   | { kind: "entry"; entry: Entry }
   | { kind: "checkpoint"; checkpoint: Checkpoint }
 );
+
+/** Two runs as rows of a table; what is the same in both is left in, so that nothing has to be guessed. */
+export function compared(one: Report, other: Report): string[][] {
+  const of: [string, (report: Report) => string][] = [
+    ["delivery", (report) => report.delivery ?? report.state],
+    ["verdict", (report) => report.verdict ?? "none"],
+    ["tests", (report) => (report.after ? tests(report.after) : "not run")],
+    ["files", (report) => report.changes.map((change) => change.path).join(", ") || "none"],
+    ["model", (report) => report.model],
+    ["requests", (report) => String(report.requests)],
+    ["tokens", (report) => `${count(report.usage.input_tokens)} in, ${count(report.usage.output_tokens)} out`],
+    ["cost", (report) => money(report.cost_usd)],
+    ["time", (report) => seconds(report.seconds)],
+  ];
+  return of.map(([name, read]) => [name, read(one), read(other)]);
+}
 
 export function points(runs: RunRow[], entries: Entry[], checkpoints: Checkpoint[]): Point[] {
   const all: Point[] = [

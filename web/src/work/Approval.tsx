@@ -87,7 +87,7 @@ function CallQuestion({ question, busy, answer, reject }: Part & { question: Que
     <>
       <Output label="the call" text={plain(shown)} />
       <div className="actions">
-        <Button tone="primary" busy={busy} onClick={() => answer({ answer: "approve", always })} accessKey="a">
+        <Button tone="primary" busy={busy} onClick={() => answer({ answer: "approve", always })} data-key="KeyA">
           Allow
         </Button>
         {reject}
@@ -143,7 +143,7 @@ function ChangeQuestion({ run, digest, busy, answer, reject }: Part & { run: str
         )}
       </div>
       <div className="actions">
-        <Button tone="primary" busy={busy} disabled={patch === null && hunks === null} onClick={approve} accessKey="a">
+        <Button tone="primary" busy={busy} disabled={patch === null && hunks === null} onClick={approve} data-key="KeyA">
           {patch !== null ? "Approve as edited" : hunks?.length ? `Approve ${plural(hunks.length, "hunk")}` : "Approve"}
         </Button>
         {reject}
@@ -165,7 +165,7 @@ function Rejection({
 }) {
   if (reason === null)
     return (
-      <Button tone="danger" onClick={() => setReason("")} accessKey="r">
+      <Button tone="danger" onClick={() => setReason("")} data-key="KeyR">
         Reject…
       </Button>
     );

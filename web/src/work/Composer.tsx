@@ -1,15 +1,37 @@
 import { useEffect, useRef, useState } from "react";
-import { post, remove } from "../api";
-import { attempt, Button, toast } from "../components";
-import { setSession, useStore } from "../events/store";
+import { get, post, remove } from "../api";
+import { attempt, Button, Dialog, Output, toast, useLoaded } from "../components";
+import { refresh, setConversation, setSession, touched, useStore } from "../events/store";
+import { plain } from "../format";
 import type { SessionState } from "../types";
 
 const DRAFT = "pawl-draft";
+
+interface Taken {
+  taken: "begun" | "steered" | "queued" | "command" | "chosen";
+  exit_code?: number;
+  text?: string;
+}
+
+const SAID = { begun: "", command: "", steered: "said to the run", queued: "it waits for the present request to end" };
+
+/** Sends a request, or a command such as `/undo`; what a command said is returned. */
+export async function sendRequest(text: string, queue = false): Promise<string> {
+  const answer = await post<Taken>("/requests", { text, queue });
+  if (answer.taken === "chosen") {
+    const session = await get<SessionState>("/state");
+    if (session.conversation === "") setConversation(session);
+  } else if (SAID[answer.taken]) toast(SAID[answer.taken]);
+  if (answer.taken === "command") touched();
+  if (answer.taken === "command" || answer.taken === "chosen") await refresh();
+  return answer.taken === "command" ? answer.text || "done" : "";
+}
 
 /** Where a request is written. While a run works, the words steer it, or wait for its end. */
 export function Composer() {
   const [text, setText] = useState(() => sessionStorage.getItem(DRAFT) ?? "");
   const [busy, setBusy] = useState(false);
+  const [said, setSaid] = useState({ command: "", text: "" });
   const area = useRef<HTMLTextAreaElement>(null);
   const working = useStore((store) => store.session?.working ?? false);
   const queued = useStore((store) => store.session?.queued);
@@ -23,10 +45,7 @@ export function Composer() {
   const send = async (queue: boolean) => {
     if (!text.trim() || busy) return;
     setBusy(true);
-    const sent = await attempt(async () => {
-      const { taken } = await post<{ taken: string }>("/requests", { text, queue });
-      if (taken !== "begun") toast(taken === "queued" ? "it waits for the present request to end" : "said to the run");
-    });
+    const sent = await attempt(async () => setSaid({ command: text, text: await sendRequest(text, queue) }));
     setBusy(false);
     if (sent) setText("");
     area.current?.focus();
@@ -69,6 +88,10 @@ export function Composer() {
           void send(event.altKey);
         }}
       />
+      {text.startsWith("/") && <Hints text={text} onChoose={setText} />}
+      <Dialog title={said.command} open={said.text !== ""} onClose={() => setSaid({ command: "", text: "" })}>
+        <Output label="what the command said" text={plain(said.text)} />
+      </Dialog>
       <div className="actions">
         {working ? (
           <>
@@ -89,6 +112,27 @@ export function Composer() {
         )}
       </div>
     </form>
+  );
+}
+
+/** The commands that begin as the text does. */
+function Hints({ text, onChoose }: { text: string; onChoose: (text: string) => void }) {
+  const commands = useLoaded(() => get<{ usage: string; help: string }[]>("/commands"), "");
+  const name = text.split(" ")[0]!;
+  const hits = (commands.value ?? []).filter(({ usage }) =>
+    text.includes(" ") ? usage.split(" ")[0] === name : usage.startsWith(name),
+  );
+  if (!hits.length) return null;
+  return (
+    <ul className="hints" aria-label="commands">
+      {hits.slice(0, 8).map(({ usage, help }) => (
+        <li key={usage}>
+          <button type="button" className="row-button" onClick={() => onChoose(`${usage.split(" ")[0]} `)}>
+            <span className="mono nowrap">{usage}</span> <span className="dim ellipsis">{help}</span>
+          </button>
+        </li>
+      ))}
+    </ul>
   );
 }
 

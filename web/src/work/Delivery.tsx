@@ -1,31 +1,23 @@
 import { useState } from "react";
-import { get, post } from "../api";
+import { get, post, put } from "../api";
 import {
   attempt,
   Badge,
   Button,
   DiffSwitch,
   DiffView,
+  Field,
   Markdown,
   Trouble,
   toast,
   useDiffMode,
   useLoaded,
 } from "../components";
-import { change } from "../events/store";
+import { change, useStore } from "../events/store";
 import { count, DELIVERY, money, plural, STANDING, seconds, VERDICT } from "../format";
-import type { Change, Counts, Report } from "../types";
-
-export const tests = (counts: Counts | null): string => {
-  if (!counts) return "";
-  const words = [
-    [counts.failed, "failed"],
-    [counts.errors, counts.errors === 1 ? "error" : "errors"],
-    [counts.passed, "passed"],
-    [counts.skipped, "skipped"],
-  ] as const;
-  return words.flatMap(([number, word]) => (number ? [`${number} ${word}`] : [])).join(", ") || "no tests";
-};
+import type { Change, Report } from "../types";
+import { sendRequest } from "./Composer";
+import { tests } from "./tests";
 
 /** The words of the report on a run: its delivery, its verdict and what they rest on. */
 export function Delivery({ report, said }: { report: Report; said: string }) {
@@ -45,7 +37,32 @@ export function Delivery({ report, said }: { report: Report; said: string }) {
         </div>
       )}
       <Actions report={report} />
+      <HandOver report={report} />
     </div>
+  );
+}
+
+/** A plan is carried out if the user says so, as it is or as they edit it. */
+function HandOver({ report }: { report: Report }) {
+  const planning = useStore((store) => store.session?.choices.mode === "plan" && !store.session.working);
+  const view = useStore((store) => [...store.runs.values()].at(-1));
+  const [edited, setEdited] = useState<string | null>(null);
+  if (!planning || view?.id !== report.run || report.exit_code || !report.answer.trim()) return null;
+  const carryOut = () =>
+    attempt(async () => {
+      await put("/choices", { mode: "agent" });
+      await sendRequest(edited === null ? `Carry out the plan: ${view.request}` : `Carry out this plan:\n\n${edited}`);
+    });
+  return (
+    <>
+      {edited !== null && <Field label="the plan" value={edited} onChange={setEdited} rows={12} />}
+      <div className="actions">
+        <Button tone="primary" onClick={carryOut}>
+          Carry out this plan
+        </Button>
+        {edited === null && <Button onClick={() => setEdited(report.answer)}>Edit it first</Button>}
+      </div>
+    </>
   );
 }
 

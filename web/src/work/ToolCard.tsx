@@ -26,7 +26,7 @@ export function summary(call: Tool["call"]): string {
 /** One call of a tool: what was asked for, what it prints while it runs, how it ended. */
 export const ToolCard = memo(({ block, live }: { block: Tool; live: boolean }) => {
   const { call, answer, output } = block;
-  const running = answer === null && live;
+  const running = answer === null && live && !block.cut;
   const [toggled, setToggled] = useState<boolean | null>(null);
   const open = toggled ?? (running && output.length > 0);
   return (
@@ -44,7 +44,7 @@ export const ToolCard = memo(({ block, live }: { block: Tool; live: boolean }) =
         {answer?.repeated && <Badge>repeated, not executed</Badge>}
         {answer?.failed && <Badge tone="bad">failed</Badge>}
         {answer && answer.seconds >= 0.05 && <span className="dim nowrap">{seconds(answer.seconds)}</span>}
-        {!answer && !live && <Badge>no answer</Badge>}
+        {!answer && !running && <Badge>no answer</Badge>}
       </summary>
       {open && <Body block={block} running={running} />}
     </details>

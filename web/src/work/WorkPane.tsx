@@ -8,8 +8,9 @@ import { go } from "../place";
 import type { ConversationRow, SessionState, Turn } from "../types";
 import { Approval } from "./Approval";
 import { Composer } from "./Composer";
-import { Delivery, tests } from "./Delivery";
+import { Delivery } from "./Delivery";
 import { ToolCard } from "./ToolCard";
+import { tests } from "./tests";
 
 /** Blocks that are drawn at first; earlier ones when they are asked for. */
 const WINDOW = 150;

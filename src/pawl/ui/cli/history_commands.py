@@ -89,7 +89,8 @@ def history(shop: Project, call: Call) -> int:
     shown = [entry for entry in every if options.all or entry.state is EntryState.DONE]
     part = shown[: options.limit]
     if options.json:
-        return call.emit({"entries": [entry_json(entry) for entry in part], "total": len(shown)})
+        told = [{**entry_json(one), "changed": list(shop.store.journal.paths(one.id))} for one in part]
+        return call.emit({"entries": told, "total": len(shown)})
     if part:
         suites = shop.store.journal.whole_suites()
         rows = [_cells(entry, suites.get(entry.id, ""), live=call.out.is_terminal) for entry in part]

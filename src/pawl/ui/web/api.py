@@ -36,14 +36,10 @@ from pawl.ui.screen.screen import Screen
 from pawl.ui.web import workspace_view
 from pawl.ui.web.page_files import PageFile
 from pawl.ui.web.page_sides import Pages, WorkspaceSide
+from pawl.ui.web.typed_commands import CHANGING, COMMANDS, TypedCommand, listed, typed
 from pawl.ui.web.web_session import error_json
 from pawl.workspace.project import Project
 
-_LISTS = ("agents", "doctor", "memory", "models", "permissions", "policy", "prompts", "skills")
-_RECORDS = ("audit", "diff", "history", "requests", "scores")
-_CHANGING = ("checkpoint", "memory", "promote", "redo", "restore", "undo")
-COMMANDS = frozenset({*_LISTS, *_RECORDS, *_CHANGING, "locate", "verify"})
-"""Commands of the command line that the page may call; `mcp` only to list."""
 STATUSES: tuple[tuple[type[PawlError], int], ...] = (
     (Conflicted, 409),
     (PathRefused, 404),
@@ -70,6 +66,7 @@ class Api:
             self._route("/api/state", self.state),
             self._route("/api/choices", self.choices, "PUT"),
             self._route("/api/requests", self.requests, "POST"),
+            self._route("/api/commands", self.commands),
             self._route("/api/stop", self.stop, "POST"),
             self._route("/api/queue", self.queue, "DELETE"),
             self._route("/api/conversation", self.conversation, "POST"),
@@ -84,6 +81,7 @@ class Api:
             self._route("/api/events", self.events),
             self._route("/api/files", self.files),
             self._route("/api/files/all", self.all_files),
+            self._route("/api/files/changed", self.changed_files),
             self._route("/api/file", self.file),
             self._route("/api/file", self.save, "PUT"),
             self._route("/api/outline", self.outline),
@@ -142,7 +140,26 @@ class Api:
 
     async def requests(self, request: Request) -> Json:
         given = await _body(request)
-        return {"taken": self._session.request(_text(given, "text"), queue=given.get("queue") is True)}
+        text, queue = _text(given, "text"), given.get("queue") is True
+        meant = await self._commands.run(lambda shop: typed(shop, text))
+        if meant is None:
+            return {"taken": self._session.request(text, queue=queue)}
+        return await self._carried_out(meant, queue=queue or meant.queued)
+
+    async def _carried_out(self, meant: TypedCommand, *, queue: bool) -> Json:
+        if meant.line:
+            code, said = await self._ran(list(meant.line))
+            return {"taken": "command", "exit_code": code, "text": said}
+        if meant.choice is not None:
+            name, value = meant.choice
+            await self._commands.run(lambda _: self._session.choose({name: value}))
+        if meant.anew:
+            self._session.choices.conversation = ""
+            self._session.changed()
+        return {"taken": self._session.request(meant.request, queue=queue) if meant.request else "chosen"}
+
+    async def commands(self, request: Request) -> object:
+        return await self._commands.run(listed)
 
     async def stop(self, request: Request) -> Json:
         return {"stopped": self._session.stop()}
@@ -245,6 +262,9 @@ class Api:
     async def all_files(self, request: Request) -> object:
         return await self._reader.run(workspace_view.all_paths)
 
+    async def changed_files(self, request: Request) -> object:
+        return await self._commands.run(workspace_view.changed_paths)
+
     async def file(self, request: Request) -> object:
         return await self._reader.run(lambda shop: workspace_view.file(shop, _asked(request, "path")))
 
@@ -273,9 +293,7 @@ class Api:
             raise UsageError("a command is a list of words", advice='such as {"words": ["history"]}')
         if words[0] not in COMMANDS and words[:2] != ["mcp", "list"]:
             raise UsageError(f"the page does not call {words[0]!r}", advice=f"it calls {', '.join(sorted(COMMANDS))}")
-        code, said = await self._commands.run(lambda shop: _ran(shop, words))
-        if words[0] in _CHANGING:
-            self._session.changed()
+        code, said = await self._ran([*words, "--json"])
         return {"exit_code": code, "body": json.loads(said) if said.strip() else None}
 
     async def page(self, request: Request) -> object:
@@ -295,11 +313,27 @@ class Api:
         self._session.changed()
         return {"taken": True}
 
+    async def _ran(self, words: list[str]) -> tuple[int, str]:
+        """The exit code of a command of the command line, and what it said."""
+
+        def run(shop: Project) -> tuple[int, str]:
+            said = io.StringIO()
+            line = ["-C", shop.workspace, *words]
+            code = run_words(shop, line, Screen(said, color=False), for_program="--json" in words)
+            return code, said.getvalue()
+
+        ended = await self._commands.run(run)
+        if words[0] in CHANGING:
+            self._session.changed()
+        return ended
+
     async def preview(self, request: Request) -> object:
-        return await self._reader.run(_preview)
+        found, port = await self._reader.run(_preview)
+        return {**found, "url": await self._pages.frame.address(port) if port else ""}
 
     async def start_preview(self, request: Request) -> object:
-        await self._commands.run(lambda shop: dev_process.start(shop, dev_process.DevRequest()))
+        run = _text(await _body(request), "run")
+        await self._commands.run(lambda shop: dev_process.start(shop, dev_process.DevRequest(run=run)))
         return await self.preview(request)
 
     async def stop_preview(self, request: Request) -> object:
@@ -336,22 +370,12 @@ def application(api: Api, files: Callable[[str], PageFile | None], shown_by: str
     return Starlette(routes=[*api.routes(), *more, Route("/{path:path}", paged, methods=["GET"])])
 
 
-def _ran(shop: Project, words: list[str]) -> tuple[int, str]:
-    said = io.StringIO()
-    code = run_words(shop, ["-C", shop.workspace, *words, "--json"], Screen(said, color=False), for_program=True)
-    return code, said.getvalue()
-
-
-def _preview(shop: Project) -> Json:
-    """The project's dev server on its bench, at an origin of its own."""
+def _preview(shop: Project) -> tuple[Json, int]:
+    """The project's dev server on its bench, and its port; 0 while it does not serve."""
     record = dev_process.status(shop)
-    running = record is not None and record.state is dev_process.ServerState.READY
-    return {
-        "running": running,
-        "url": record.url if record is not None and running else "",
-        "framework": "" if record is None else record.name,
-        "log": [] if record is None else dev_process.logs(shop, MOST_LOG_LINES).splitlines(),
-    }
+    port = 0 if record is None or record.state is not dev_process.ServerState.READY else record.port
+    log = [] if record is None else dev_process.logs(shop, MOST_LOG_LINES).splitlines()
+    return {"running": port > 0, "framework": "" if record is None else record.name, "log": log}, port
 
 
 def _waiting(shop: Project) -> Json | None:

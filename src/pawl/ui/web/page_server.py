@@ -24,6 +24,7 @@ from pawl.ui.web.guard import App, Guard, Receive, Scope, Send
 from pawl.ui.web.own_page import OwnPage
 from pawl.ui.web.page_files import PageFile
 from pawl.ui.web.page_sides import Pages, WorkspaceSide
+from pawl.ui.web.preview_frame import PreviewFrame
 from pawl.ui.web.web_session import error_json
 
 ENDING_SECONDS = 5
@@ -40,7 +41,7 @@ def serve(
     user = WorkspaceSide(config, workspace, options.model)
     with socket.create_server(("127.0.0.1", 0)) as second:
         (port, token), (other, key) = ((one.getsockname()[1], secrets.token_urlsafe(32)) for one in (listening, second))
-        pages = Pages(own, user, f"http://127.0.0.1:{other}/#token={key}")
+        pages = Pages(own, user, PreviewFrame(port), f"http://127.0.0.1:{other}/#token={key}")
         shown_by = f"http://127.0.0.1:{port} http://localhost:{port}"
         mount = Mount("/own", _OwnSide(pages, pages.files))
         guards = {

@@ -18,6 +18,7 @@ from pawl.ui.screen.run_report import changes_of
 from pawl.ui.web.event_feed import EventFeed
 from pawl.ui.web.own_page import OwnPage
 from pawl.ui.web.page_files import PageFile, folder_files
+from pawl.ui.web.preview_frame import PreviewFrame
 from pawl.ui.web.threads import ProjectThread
 from pawl.ui.web.web_session import WebSession
 from pawl.workspace.project import Project
@@ -43,8 +44,8 @@ class WorkspaceSide:
 class Pages:
     """Methods may be called from any thread."""
 
-    def __init__(self, own: OwnPage, user: WorkspaceSide, preview_url: str) -> None:
-        self.own, self.user = own, user
+    def __init__(self, own: OwnPage, user: WorkspaceSide, frame: PreviewFrame, preview_url: str) -> None:
+        self.own, self.user, self.frame = own, user, frame
         self.preview: Mapping[str, PageFile] = {}
         """The page as the change that waits would make it."""
         self._url = preview_url
@@ -99,6 +100,7 @@ class Pages:
                 self._side.close()
 
     def end_streams(self) -> None:
+        self.frame.close()
         self.user.feed.close()
         if self._side is not None:
             self._side.feed.close()

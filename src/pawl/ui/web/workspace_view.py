@@ -10,18 +10,30 @@ from typing import Any
 from pawl.agent.tools.file_search import FileSearch, file_search
 from pawl.agent.tools.tool_registry import Ports
 from pawl.code.librarian import open_librarian, source_files
-from pawl.core.change import BlobReader, Change, ChangeSet, EntryKind, Node, NodeKind
-from pawl.core.errors import Conflicted, NoMatches, NotFound, PathRefused, PawlError, SecretRefused, UsageError
+from pawl.core.change import REVERSALS, BlobReader, Change, ChangeSet, EntryKind, Node, NodeKind
+from pawl.core.errors import (
+    Conflicted,
+    GitFailed,
+    NoMatches,
+    NotFound,
+    PathRefused,
+    PawlError,
+    SandboxUnavailable,
+    SecretRefused,
+    UsageError,
+)
 from pawl.core.patch import content, git_patch, hunks, summary
 from pawl.core.text import is_binary
 from pawl.ui.cli.encoder import Json, path_json, picked
 from pawl.workspace.bench_files import WorkspaceFiles
+from pawl.workspace.benches import uncommitted_paths
 from pawl.workspace.ignore import LARGEST_IGNORE_FILE, Ignore
 from pawl.workspace.project import Project
 
 LARGEST_SHOWN = 4 << 20
 MOST_PATHS = 50_000
 MOST_HITS = 200
+MOST_ENTRIES = 200
 _KINDS = {NodeKind.FILE: "file", NodeKind.DIRECTORY: "directory", NodeKind.LINK: "link"}
 CRLF = b"\r\n"
 
@@ -56,6 +68,15 @@ def all_paths(shop: Project) -> Json:
     """Every file that is neither ignored nor secret."""
     paths = [one.path for one in source_files(shop).stamps()]
     return {"paths": paths[:MOST_PATHS], "truncated": len(paths) > MOST_PATHS}
+
+
+def changed_paths(shop: Project) -> Json:
+    """The paths that stand otherwise than in the last commit; without one, those of the entries that stand."""
+    try:
+        return {"paths": sorted(uncommitted_paths(shop)), "since": "commit"}
+    except (NotFound, PathRefused, GitFailed, SandboxUnavailable):
+        made = [one.id for one in shop.entries(limit=MOST_ENTRIES) if one.active and one.kind not in REVERSALS]
+        return {"paths": sorted({path for one in made for path in shop.store.journal.paths(one)}), "since": "entries"}
 
 
 def file(shop: Project, path: str) -> Json:

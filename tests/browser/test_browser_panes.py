@@ -1,0 +1,166 @@
+"""Proof, Time, Money, Preview and Settings of the page of `pawl web`, in Chromium."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from browser.chrome import Site
+from ui.cli.dev_site import free_port
+from ui.cli.projects import SETTINGS
+from ui.cli.test_cli_do import FILES, FIX, RIGHT
+
+pytestmark = [pytest.mark.browser, pytest.mark.spec("F7")]
+
+Open = Callable[..., Site]
+DEV_SERVER = """
+[verify]
+skip = ["types", "diagnostics (ty)"]
+
+[[verify.dev_server]]
+name = "toy"
+when = { files = ["serve.py"] }
+words = ["python3", "-u", "serve.py", "{port}"]
+port = %d
+ready = ['serving on port (?P<port>\\d+)']
+"""
+SERVE = """
+import http.server, sys
+server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), http.server.SimpleHTTPRequestHandler)
+print(f"serving on port {sys.argv[1]}", flush=True)
+server.serve_forever()
+"""
+SITE = {
+    **SETTINGS,
+    "serve.py": SERVE,
+    "index.html": '<!doctype html><title>Shop</title><h1>Old shop</h1><script src="shop.js"></script>\n',
+    "shop.js": 'console.error("the till is stuck"); missing();\n',
+}
+NEW = """
+[[turn]]
+answer = { calls = [
+  { name = "strict_patch", arguments = { path = "index.html", old = "Old shop", new = "New shop" } }] }
+[[turn]]
+times = 0
+answer = "It is new."
+"""
+
+
+def test_the_checks_are_shown_with_tests_by_file_and_lead_to_the_line_that_fails(opened: Open):
+    site = opened(FILES, FIX)
+    tab = site.tab
+    tab.go("proof")
+    tab.button("Verify the workspace").click()
+    tab.css(".card").text("failed", exact=True).seen()
+    finding = tab.css(".finding").having("test_app.py")
+    finding.seen()
+    tab.shot("proof-1280")
+    finding.role("link").nth(0).click()
+    tab.css(".cm-activeLine").having("assert after(2) == 3").seen()
+    tab.go("proof")
+    tab.ask("fix the bug in after")
+    tab.status("waits for you")
+    tab.css(".card").having("Run ").text("verified", exact=True).seen()
+    tests = tab.css(".proof-step").having("tests")
+    tests.css("summary").nth(0).click()
+    tests.css("details").having("test_app.py").css("summary").click()
+    tests.text("test_after").seen()
+
+
+def test_runs_entries_and_checkpoints_are_looked_at_compared_and_restored(opened: Open):
+    more = '[[turn]]\nmatch = { user = "anything more" }\ntimes = 0\nanswer = "Nothing more."\n'
+    site = opened(FILES, more + FIX)
+    tab, code = site.tab, site.pawl.workspace / "app.py"
+    tab.go("time")
+    tab.button("Checkpoint…").click()
+    tab.label("name").fill("before")
+    tab.button("Make it").click()
+    tab.css(".timeline").text("before").seen()
+    tab.label("approval").choose("never")
+    tab.ask("fix the bug in after")
+    tab.css(".delivery").having("done").seen()
+    assert code.read_text() == RIGHT
+    tab.status("ready")
+    tab.ask("anything more?")
+    tab.css(".markdown").having("Nothing more.").seen()
+    tab.status("ready")
+    tab.css(".timeline .entry").having("app.py").css("button").click()
+    tab.css(".card .line.plus").having("return number + 1").seen()
+    tab.css(".timeline .run").having("fix the bug").css("button").click()
+    tab.label("compare with").call(["selectOption", [{"index": 1}]])
+    table = tab.role("region", "comparison")
+    table.text("app.py").seen()
+    assert "verified" in table.words() and "none" in table.words()
+    tab.shot("time-1280")
+    tab.css(".timeline .checkpoint").having("before").css("button").click()
+    tab.button("Compare with now").click()
+    tab.css(".card li").having("app.py").seen()
+    tab.button("Restore").click()
+    tab.css(".toast").having("restore").seen()
+    assert code.read_text() == FILES["app.py"]
+    tab.go("money")
+    tab.role("img", "Tokens per run").seen()
+    tab.role("img", "Cost per run").seen()
+    tab.role("region", "requests").text("scripted").seen()
+
+
+def test_the_preview_is_of_another_origin_shows_errors_and_a_change_before_it_is_promoted(
+    opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "config.toml").write_text(DEV_SERVER % free_port())
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+    site = opened(SITE, NEW)
+    tab = site.tab
+    try:
+        tab.go("preview")
+        tab.button("Start the dev server").click()
+        frame = tab.frame(".preview-frame")
+        frame.text("Old shop").seen()
+        address = tab.css(".preview-frame").attribute("src")
+        assert address is not None and f":{site.server.port}/" not in address
+        said = tab.role("region", "errors in the console")
+        said.text("the till is stuck").seen()
+        assert "missing is not defined" in said.words()
+        tab.ask("make it new")
+        tab.status("waits for you")
+        tab.button("With the change that waits").click()
+        frame.text("New shop").seen()
+        assert "Old shop" in (site.pawl.workspace / "index.html").read_text()
+        tab.shot("preview-1280")
+        tab.button("Reload").click()
+        frame.text("New shop").seen()
+        assert [line for line in tab.audit() if line.startswith(("serious", "critical"))] == []
+    finally:
+        site.pawl("dev", "stop")
+    # The framed page reports its own errors.
+    assert set(tab.told("errors")) == {"the till is stuck", "missing is not defined"}
+
+
+def test_settings_test_a_model_answer_what_would_happen_and_keep_memories(
+    opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    files = {
+        **FILES,
+        ".pawl/skills/greet/SKILL.md": "---\nname: greet\ndescription: says hello\n---\nSay hello.\n",
+    }
+    (tmp_path / "script.toml").write_text('[[turn]]\ntimes = 0\nanswer = "ready"\n')
+    (tmp_path / "config.toml").write_text(f'[models]\ndefault = "scripted:{tmp_path}/script.toml"\n')
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+    site = opened(files)
+    tab = site.tab
+    tab.go("settings")
+    tab.css(".card").having("Models").button("Test").click()
+    tab.css(".card").having("Models").css("li").nth(0).seen()
+    tab.label("what would happen to …").fill("Bash(git push)")
+    tab.key("Enter")
+    tab.css(".card").having("Permissions").role("status").css(".badge").seen()
+    memory = tab.css(".card").having("a sentence to remember")
+    memory.label("a sentence to remember").fill("tests run with pytest")
+    tab.key("Enter")
+    memory.css(".memory").having("tests run with pytest").seen()
+    memory.button("Forget").click()
+    memory.css(".memory").gone()
+    for title in ("Skills", "MCP servers", "Hooks", "This machine"):
+        tab.role("heading", title, exact=True).seen()
+    tab.shot("settings-1280")

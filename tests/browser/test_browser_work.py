@@ -1,0 +1,181 @@
+"""Work in the page of `pawl web`, in Chromium: a conversation, its calls, and every answer to what waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from browser.chrome import Site, Tab
+from ui.cli.projects import SETTINGS
+from ui.cli.test_cli_do import FILES, FIX, RIGHT
+
+pytestmark = [pytest.mark.browser, pytest.mark.spec("F7", "B7")]
+
+Open = Callable[..., Site]
+SLOW = """
+[[turn]]
+answer = { text = "I **look** first.", thoughts = [{ text = "Where may it be?" }], calls = [
+  { name = "run_command", arguments = { command = "echo begun; sleep 300" } }] }
+[[turn]]
+times = 0
+answer = "So be it."
+"""
+FAR = "\n".join(f"# line {number}" for number in range(20))
+TWO = {
+    **SETTINGS,
+    "app.py": f"def one():\n    return 0\n\n\n{FAR}\n\n\ndef two():\n    return 0\n",
+    "other.py": "def three():\n    return 0\n",
+    "test_app.py": "from app import one\n\n\ndef test_one():\n    assert one() in (0, 1)\n",
+}
+PATCHES = (
+    ("app.py", "one():\\n    return 0", "one():\\n    return 1"),
+    ("app.py", "two():\\n    return 0", "two():\\n    return 2"),
+    ("other.py", "return 0", "return 3"),
+)
+CALL = '{ name = "strict_patch", arguments = { path = "%s", old = "%s", new = "%s" } }'
+EDITS = f"""
+[[turn]]
+answer = {{ calls = [{", ".join(CALL % patch for patch in PATCHES)}] }}
+[[turn]]
+times = 0
+answer = "They return their numbers."
+"""
+ASKED = """
+[[turn]]
+times = 2
+answer = { calls = [{ name = "run_command", arguments = { command = "curl http://example.invalid" } }] }
+[[turn]]
+times = 0
+answer = "Nobody answers."
+"""
+
+
+def texts(site: Site) -> tuple[str, str]:
+    return tuple((site.pawl.workspace / name).read_text() for name in ("app.py", "other.py"))
+
+
+def waits(tab: Tab, request: str = "let the functions return numbers") -> None:
+    tab.ask(request)
+    tab.status("waits for you")
+    tab.css(".approval .diff").seen()
+
+
+def test_a_conversation_is_streamed_with_its_calls_and_its_change_is_approved_undone_and_redone(opened: Open):
+    site = opened(FILES, FIX)
+    tab, code = site.tab, site.pawl.workspace / "app.py"
+    tab.ask("fix the bug in after")
+    tab.css(".said").having("fix the bug in after").seen()
+    tab.css(".markdown").having("I look.").seen()
+    patch = tab.css("details.tool").having("strict_patch")
+    patch.css("summary").click()
+    patch.css(".line.plus").having("+ 1").seen()
+    tab.status("waits for you")
+    tab.css(".approval").text("verified", exact=True).seen()
+    assert code.read_text() == FILES["app.py"]
+    tab.shot("approval-1280")
+    tab.button("Approve").click()
+    tab.css(".delivery").having("done").seen()
+    tab.status("ready")
+    assert code.read_text() == RIGHT
+    bar = tab.css(".work-bar")
+    bar.button("Undo").click()
+    tab.css(".toast").having("undo").seen()
+    assert code.read_text() == FILES["app.py"]
+    bar.button("Redo").click()
+    tab.css(".toast").having("redo").seen()
+    assert code.read_text() == RIGHT
+
+
+def test_a_run_that_works_shows_thoughts_folded_is_steered_queued_stopped_and_resumed(opened: Open):
+    site = opened(FILES, SLOW)
+    tab = site.tab
+    tab.label("approval").choose("final")
+    tab.ask("look around")
+    tab.css(".markdown strong").having("look").seen()
+    thought = tab.css("details.thought")
+    assert thought.attribute("open") is None
+    thought.css("summary").click()
+    thought.text("Where may it be?").seen()
+    # The output of a command comes while it works.
+    tab.css(".output").having("begun").seen()
+    tab.ask("hurry up")
+    tab.css(".toast").having("said to the run").seen()
+    tab.css("#request").fill("and then rest")
+    tab.css("#request").press("Alt+Enter")
+    tab.css(".queue li").having("and then rest").seen()
+    tab.css(".queue").button("Clear").click()
+    tab.css(".queue").gone()
+    tab.key("Control+.")
+    tab.text("stopped before its end").seen()
+    tab.status("ready")
+    tab.button("Resume").click()
+    tab.text("resumed", exact=True).seen()
+    # The call that was cut off is made anew.
+    tab.css("details.tool").nth(1).css(".output").having("begun").seen()
+    tab.text("stopped before its end").gone()
+    assert tab.css("details.tool").having("no answer").count() == 1
+    tab.button("Stop").click()
+    tab.text("stopped before its end").seen()
+    tab.status("ready")
+
+
+def test_only_the_hunks_and_files_that_are_chosen_are_promoted(opened: Open):
+    site = opened(TWO, EDITS)
+    tab = site.tab
+    waits(tab)
+    tab.css(".approval").text("2 files, 3 of 3 hunks chosen").seen()
+    tab.css(".approval").label("all of other.py").click()
+    tab.css(".approval .diff-file").having("app.py").css(".hunk").nth(1).role("checkbox").click()
+    tab.button("Approve 1 hunk").click()
+    tab.css(".delivery-line").seen()
+    tab.status("ready")
+    app, other = texts(site)
+    assert "return 1" in app and "return 2" not in app and other == TWO["other.py"]
+
+
+def test_a_change_is_rejected_with_a_reason_that_the_model_is_told(opened: Open):
+    site = opened(TWO, EDITS)
+    tab = site.tab
+    waits(tab)
+    tab.button("Reject…").click()
+    tab.label("why (the model is told)").fill("leave other.py alone")
+    tab.button("Reject").click()
+    tab.text("rejected: leave other.py alone").seen()
+    assert texts(site) == (TWO["app.py"], TWO["other.py"])
+
+
+def test_a_patch_is_edited_before_it_is_approved(opened: Open):
+    site = opened(FILES, FIX)
+    tab = site.tab
+    waits(tab, "fix the bug in after")
+    tab.button("Edit the patch").click()
+    area = tab.label("the patch; what you approve is what stands here")
+    area.fill(area.value().replace("return number + 1", "return 1 + number"))
+    tab.button("Approve as edited").click()
+    tab.css(".delivery-line").seen()
+    tab.status("ready")
+    assert (site.pawl.workspace / "app.py").read_text() == "def after(number):\n    return 1 + number\n"
+
+
+def test_commands_are_typed_as_requests_and_a_plan_is_handed_over(opened: Open):
+    # Only who may change something is offered a patch.
+    talk = FIX.replace("[[turn]]", '[[turn]]\nmatch = { tools = ["strict_patch"] }')
+    site = opened(FILES, talk + '[[turn]]\ntimes = 0\nanswer = "Add one instead of two."\n')
+    tab = site.tab
+    tab.css("#request").fill("/che")
+    tab.css(".hints").text("/checkpoint").click()
+    assert tab.css("#request").value() == "/checkpoint "
+    tab.ask("/checkpoint before")
+    tab.role("dialog").text("before").seen()
+    tab.role("dialog").button("close").click()
+    tab.ask("/nonsense")
+    tab.css(".toast.bad").having("there is no command '/nonsense'").seen()
+    tab.ask("/plan how would you fix it?")
+    tab.css("select[title=mode]:has(option[value=plan]:checked)").seen()
+    tab.css(".delivery").button("Carry out this plan").click()
+    tab.css(".said").having("Carry out the plan: how would you fix it?").seen()
+    tab.css("select[title=mode]:has(option[value=agent]:checked)").seen()
+    tab.status("waits for you")
+    tab.key("Alt+a")
+    tab.css(".delivery").having("verified").seen()
+    assert (site.pawl.workspace / "app.py").read_text() == RIGHT
