@@ -150,6 +150,9 @@ class Api:
         if meant.line:
             code, said = await self._ran(list(meant.line))
             return {"taken": "command", "exit_code": code, "text": said}
+        if meant.own is not None:
+            self._session.carry_out(meant.own, meant.request)
+            return {"taken": "begun"}
         if meant.choice is not None:
             name, value = meant.choice
             await self._commands.run(lambda _: self._session.choose({name: value}))

@@ -28,6 +28,8 @@ class TypedCommand:
     line: tuple[str, ...] = ()
     """A command of the command line."""
     request: str = ""
+    own: SessionCommand | None = None
+    """One of the user's, or a skill; the request is its words."""
     choice: tuple[str, str] | None = None
     anew: bool = False
     """A new conversation."""
@@ -51,9 +53,7 @@ def typed(shop: Project, text: str) -> TypedCommand | None:
     if not _is_meant(command):
         raise UsageError(f"/{command.name} is no command of the page", advice="the page has a pane or a button for it")
     if command.prompt:
-        from pawl.agent.own_extensions import filled
-
-        return TypedCommand(request=filled(command.prompt, words))
+        return TypedCommand(own=command, request=words)
     if command.line:
         return TypedCommand(line=(*command.line, *words_of(words)))
     return _here(command, words)

@@ -26,6 +26,7 @@ from pawl.core.run import (
 from pawl.settings.config import Config
 from pawl.ui.cli.encoder import Json
 from pawl.ui.screen.approval import always_kinds
+from pawl.ui.terminal.commands import SessionCommand
 from pawl.ui.terminal.meanwhile import Meanwhile
 from pawl.ui.terminal.status import SessionChoices
 from pawl.ui.web.threads import ProjectThread
@@ -89,8 +90,14 @@ class WebSession:
             self.session.queue(self._order(text))
             self.changed()
             return "queued"
-        self._job(lambda shop: self._requested(shop, text))
+        self._job(lambda shop: self._requested(shop, text, None))
         return "begun"
+
+    def carry_out(self, command: SessionCommand, words: str) -> None:
+        """A command of the user's own, or a skill, as a request."""
+        if self.is_working:
+            raise UsageError(f"/{command.name} waits for the end of the present run", advice="send it then")
+        self._job(lambda shop: self._requested(shop, words, command))
 
     def answer(self, shop: Project, run: str, given: ApprovalResponse, *, always: bool) -> None:
         """Take the answer if it is the first; the run goes on in its own thread. `shop` is that of the caller."""
@@ -165,12 +172,16 @@ class WebSession:
         self.model = session.offered(self.choices.model)[0]
         self._meanwhile.mark(shop)
 
-    def _order(self, text: str) -> RunRequest:
-        return self.ordering(self.session.shop, replace(self.choices.order(text), budget=self.budget))
+    def _order(self, text: str, command: SessionCommand | None = None) -> RunRequest:
+        order = self.choices.order(text, command=command)
+        return self.ordering(self.session.shop, replace(order, budget=self.budget))
 
-    def _requested(self, shop: Project, text: str) -> None:
+    def _requested(self, shop: Project, text: str, command: SessionCommand | None) -> None:
         told = self._meanwhile.told(shop, (), talking=bool(self.choices.conversation))
-        order = self._order(text)
+        order = self._order(text, command)
+        if command is not None:
+            # Nobody is asked here: what no rule allows is not run.
+            order = self.session.command_request(command.prompt, text, order, lambda line, why: False)
         self._carried(lambda: self.session.do(replace(order, context=(*told, *order.context))))
 
     def _carried(self, begin: Callable[[], Report]) -> None:
