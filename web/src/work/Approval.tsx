@@ -143,7 +143,13 @@ function ChangeQuestion({ run, digest, busy, answer, reject }: Part & { run: str
         )}
       </div>
       <div className="actions">
-        <Button tone="primary" busy={busy} disabled={patch === null && hunks === null} onClick={approve} data-key="KeyA">
+        <Button
+          tone="primary"
+          busy={busy}
+          disabled={patch === null && hunks === null}
+          onClick={approve}
+          data-key="KeyA"
+        >
           {patch !== null ? "Approve as edited" : hunks?.length ? `Approve ${plural(hunks.length, "hunk")}` : "Approve"}
         </Button>
         {reject}
