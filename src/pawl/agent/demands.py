@@ -35,6 +35,10 @@ class Demand:
     """Something is to be fixed, so that what tests expect is right."""
     words: str = ""
     """The request without what is left out."""
+    test_first: bool = False
+    """A test is to be seen failing without the change."""
+    red: bool = False
+    """Only tests are to be written, and they are to fail."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +75,16 @@ def demanded(request: str) -> Demand:
                 all_tests = True
     fixes = names["fixes"].search(words) is not None
     tests = tuple(dict.fromkeys(match[0] for match in names["test"].finditer(words)))
-    return Demand(all_tests=all_tests, files=tuple(files), tests=tests, left_out=left_out, fixes=fixes, words=words)
+    return Demand(
+        all_tests=all_tests,
+        files=tuple(files),
+        tests=tests,
+        left_out=left_out,
+        fixes=fixes,
+        words=words,
+        test_first=names["test_first"].search(words) is not None,
+        red=names["red"].search(words) is not None,
+    )
 
 
 def requirements(request: str, words: str = "", *, mends: bool = False) -> Requirements:
@@ -84,7 +97,8 @@ def requirements(request: str, words: str = "", *, mends: bool = False) -> Requi
         left_out=demand.left_out,
         named=demand.words,
         fixes=mends or demand.fixes,
-        witness=demand.fixes and not mends,
+        witness=(demand.fixes and not mends) or demand.test_first,
+        red=demand.red,
         tests_may_change=tests_may_change(request),
     )
 
@@ -149,7 +163,10 @@ def _names() -> Mapping[str, re.Pattern[str]]:
     test, some = rows["test"], r"(?:\W+(?!test_)\w+){0,3}?\W+"
     several = rf"{test}(?:\s*(?:,|\w{{1,3}}|和|、)\s*{test})*"
     made = {
-        **{name: rows[name] for name in ("file", "all", "in_file", "after_file", "fixes", "further")},
+        **{
+            name: rows[name]
+            for name in ("file", "all", "in_file", "after_file", "fixes", "further", "test_first", "red")
+        },
         "left_out": rf"(?:{rows['left_out']}){some}{several}",
         "may_fail": rf"{several}(?:\W+\w+){{0,3}}?\W+(?:{rows['may_fail']})",
     }

@@ -333,8 +333,8 @@ class BenchWorks:
             base = GitLog(self.shop.tree, _commit_runner(self.shop)).head()
             self.record.keep(replace(self.record.data, base=base))
         records = self.shop.store.requests.records(self.shop.workspace, run=self.record.run)
-        trailer = _trailer(settings.attribution, records[-1].model if records else "")
-        return commit_changes(self.shop, changes, f"{one_line(redacted(title), LONGEST_TITLE)}\n{trailer}", base)
+        signed = trailer(settings.attribution, records[-1].model if records else "")
+        return commit_changes(self.shop, changes, f"{one_line(redacted(title), LONGEST_TITLE)}\n{signed}", base)
 
     def keep(self, changes: ChangeSet, title: str, reason: str, verified: str = "") -> int:
         """Keep the changes as an entry; `verified` is the digest of what its verdict is about, if not of them alone."""
@@ -416,7 +416,8 @@ def shortened(result: CheckResult) -> CheckResult:
     return replace(result, findings=result.findings[:MOST_FINDINGS], old=result.old[:MOST_FINDINGS])
 
 
-def _trailer(attribution: str, model: str) -> str:
+def trailer(attribution: str, model: str) -> str:
+    """The last line of a commit's message, as the user wants it."""
     name = f"Pawl ({model})" if model else "Pawl"
     words = {"co-authored-by": f"Co-authored-by: {name} <noreply@pawl.invalid>", "assisted-by": f"Assisted-by: {name}"}
     return f"\n{words[attribution]}\n" if attribution in words else ""

@@ -324,22 +324,26 @@ def bank_told(shop: Project, files: Files) -> tuple[str, ...]:
     return (f"{BANK_OPENING}\n<memory-bank>\n{_BANK_TAG.sub('<.', text)}\n</memory-bank>",) if text else ()
 
 
-def add_to_bank(shop: Project, *, done: str, fact: str = "") -> int | None:
-    """Adds what a run that succeeded did to the memory bank, as an entry of its own; returns the entry.
+def bank_contents(shop: Project, notes: Iterable[Note]) -> dict[str, bytes]:
+    """The new contents of the bank's files; none where there is no bank, the user wants none, or it says so already.
 
-    Nothing where there is no bank, the user wants none, or it says so already. These files are protected: only those
-    that the guardrails call Pawl's own are written, and only here.
+    These files are protected: only those that the guardrails call Pawl's own are written.
     """
     from pawl.workspace.benches import open_bench
 
     setting, folder = shop.config.settings.memory_bank, Path(shop.workspace) / FOLDER
     if setting == "off" or (setting == "auto" and not (folder.is_dir() and is_trusted(shop.config, shop.workspace))):
-        return None
-    notes = [Note(file="progress.md", section="Done", items=(done,))]
-    notes += [Note(file="project.md", section="Tests", items=(fact,))] if fact else []
+        return {}
     with open_bench(shop) as bench:
         contents = updated(read_bank(bench.files, shop.guardrails), notes, succeeded=True)
-    contents = {path: data for path, data in contents.items() if shop.guardrails.is_own(path)}
+    return {path: data for path, data in contents.items() if shop.guardrails.is_own(path)}
+
+
+def add_to_bank(shop: Project, *, done: str, fact: str = "") -> int | None:
+    """Adds what a run that succeeded did to the memory bank, as an entry of its own; returns the entry."""
+    notes = [Note(file="progress.md", section="Done", items=(done,))]
+    notes += [Note(file="project.md", section="Tests", items=(fact,))] if fact else []
+    contents = bank_contents(shop, notes)
     if not contents:
         return None
     entry = shop.new_entry(EntryKind.MEMORY, "memory bank", allows_protected=True)
@@ -438,7 +442,9 @@ def _learn(shop: Project, record: RunRecord) -> None:
         remember(
             shop, [(MemoryTier.OUTCOME, outcome), *((MemoryTier.FACT, one) for one in facts), *decided], succeeded=True
         )
-        add_to_bank(shop, done=f"{outcome} (entry {data.entry})", fact=facts[0] if facts else "")
+        if shop.entry(data.entry).run == record.run:
+            # What was promoted together with others is told to the bank by whoever promoted it.
+            add_to_bank(shop, done=f"{outcome} (entry {data.entry})", fact=facts[0] if facts else "")
         _note_edits(shop, record, paths, data.entry)
     elif data.rejected:
         decision = f"The user refused {one_line(record.order.text, _LONGEST_REQUEST)!r}: {data.rejected}"

@@ -9,11 +9,13 @@ import platform
 import re
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
+from pawl.checks.red_tests import is_for_want_of_code, red_refusals
 from pawl.checks.report import UNLISTED
 from pawl.checks.second_look import PASSES_ALONE
+from pawl.checks.test_ids import TITLES, file_of, is_among, without_parameters
 from pawl.core import __version__
 from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Status, TestCounts, TestOutcome, TestRun, Verdict
 from pawl.core.lazy_dataclass import dataclass
@@ -89,7 +91,7 @@ class Verification:
             passed = {one.id for one in now.ran if one.outcome is TestOutcome.PASSED}
             failed = failing((*now.findings, *now.old))
             left = (test for test in failing(before.findings) if test not in failed and test not in self.edited)
-            found += [test for test in left if not passed or _is_among(test, passed)]
+            found += [test for test in left if not passed or is_among(test, passed)]
         return tuple(dict.fromkeys(found))
 
     @property
@@ -175,18 +177,6 @@ MOST_KEPT = 2_000
 """Tests of a run."""
 
 
-def _is_among(test: str, passed: Collection[str]) -> bool:
-    """Whether the test passed; of a file that could not be loaded before, one of its tests."""
-    # unittest calls such a file by a test of its loader.
-    name = _stable(test.rpartition("_FailedTest.")[2])
-    return any(_stable(one) == name or one.startswith((f"{name}::", f"{name}.", f"{name} > ")) for one in passed)
-
-
-def _stable(test: str) -> str:
-    """The id without the line that Rust gives to a test of the documentation."""
-    return re.sub(r" \(line \d+\)$", "", test)
-
-
 TESTS = "tests"
 """The name of the check that runs the workspace's own suite; others begin with it (`tests in web`)."""
 _NESTED = " in "
@@ -215,6 +205,8 @@ class Requirements:
     witness: bool = False
     """The words ask for a fix: something has to fail without the change, also where all tests pass."""
     tests_may_change: bool = False
+    red: bool = False
+    """The tests that are written are to fail: the code for them comes later."""
 
     @property
     def least(self) -> Requirements:
@@ -246,10 +238,8 @@ class ChangeVerdict:
 def decide(checked: Verification, wanted: Requirements) -> ChangeVerdict:
     """The verdict on the change."""
     case = _Case(checked, wanted)
-    case.checks()
-    case.expectations()
-    case.proof()
-    case.reach()
+    for step in (case.checks, case.expectations, *((case.red,) if wanted.red else (case.proof, case.reach))):
+        step()
     unproved = case.unproved
     if case.refused:
         verdict = Verdict.FAILED
@@ -292,6 +282,10 @@ class _Case:
             elif result.standing is Status.FAIL and result.advisory and self.checked.witnesses:
                 found = (f"{result.reason}: {one.place} {one.first_line}" for one in result.findings[:MOST_OWN])
                 self.notes += [f"{result.step}: {one}" for one in found]
+            elif result.standing is Status.FAIL and self.wanted.red and is_for_want_of_code(result, self.checked.paths):
+                self.notes += [
+                    f"{one.test or one.place} fails, as it is to: {one.first_line}" for one in result.findings
+                ]
             elif result.standing is Status.FAIL:
                 self.refused.append(f"{result.step}: {result.reason}")
                 self.findings += result.findings
@@ -304,6 +298,10 @@ class _Case:
             elif suite.old:
                 told = f"{_amount(len(suite.old), 'test')} failed before"
                 self.notes.append(f"{told} and {'fail' if suite.old[1:] else 'fails'} still")
+
+    def red(self) -> None:
+        failed = failing(one for suite in self.checked.suites for one in suite.findings)
+        self.refused += red_refusals(failed, self.checked.paths)
 
     def _is_comparable(self, suite: CheckResult) -> bool:
         """Whether its failures are known to be new ones, or such as the request wants gone."""
@@ -471,20 +469,20 @@ def _not_run(before: CheckResult, now: CheckResult) -> list[str]:
 
     Parameters and subtests are counted, not compared: what stands in an id may differ from run to run.
     """
-    broken = {finding.test for finding in (*now.findings, *now.old) if finding.test == _file(finding.test)}
+    broken = {finding.test for finding in (*now.findings, *now.old) if finding.test == file_of(finding.test)}
     then, ran = _counted(before.ran), _counted(now.ran)
     then_run, run = (
         _counted(one for one in each.ran if one.outcome is not TestOutcome.SKIPPED) for each in (before, now)
     )
     # A title of JavaScript may be made anew in each run; then another stands in its place.
-    spare = Counter(_file(test) for test in ran if test not in then and _TITLES in test)
+    spare = Counter(file_of(test) for test in ran if test not in then and TITLES in test)
     gone = []
-    files = {_file(test) for test in ran}
+    files = {file_of(test) for test in ran}
     for test in then:
         # A file that could not be loaded was listed as one test; its own tests stand for it now.
-        if ran[test] < then[test] and _file(test) not in broken and not (test == _file(test) and test in files):
-            if _TITLES in test and spare[_file(test)] > 0:
-                spare[_file(test)] -= 1
+        if ran[test] < then[test] and file_of(test) not in broken and not (test == file_of(test) and test in files):
+            if TITLES in test and spare[file_of(test)] > 0:
+                spare[file_of(test)] -= 1
             else:
                 gone.append(test)
     skipped = [test for test in then_run if test not in gone and run[test] < then_run[test] and ran[test] >= then[test]]
@@ -496,22 +494,7 @@ def _not_run(before: CheckResult, now: CheckResult) -> list[str]:
 
 def _counted(tests: Iterable[TestRun]) -> Counter[str]:
     # unittest calls a file that it cannot load a test of its loader; once it loads, its own tests stand for it.
-    return Counter(_without_parameters(one.id) for one in tests if "_FailedTest." not in one.id)
-
-
-_TITLES = " > "
-
-
-def _file(test: str) -> str:
-    return test.partition("::")[0].partition(_TITLES)[0]
-
-
-def _without_parameters(test: str) -> str:
-    """A test of Go without the names of its subtests, too."""
-    return _GO.sub(r"\1", _stable(test.partition("[")[0]))
-
-
-_GO = re.compile(r"((?:^|::)(?:Test|Example|Fuzz|Benchmark)\w*)/.*")
+    return Counter(without_parameters(one.id) for one in tests if "_FailedTest." not in one.id)
 
 
 def told(judgement: ChangeVerdict) -> str:
@@ -550,7 +533,7 @@ _TITLE = re.compile(r"\s[>›]\s|::")
 
 def _is_named(test: str, wanted: Requirements) -> bool:
     """Whether a test is meant by its id, its name, its file or its title."""
-    path = _file(test)
+    path = file_of(test)
     if any(_is_meant(test, name) for name in wanted.tests):
         return True
     if any(path == file or path.endswith(f"/{file}") for file in wanted.files):

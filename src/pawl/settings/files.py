@@ -99,7 +99,7 @@ def _acquire(fd: int, workspace: str, seconds: float) -> None:
 def write_private(path: Path, text: str) -> None:
     """Replaces a file of the user's alone as a whole."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = path.with_suffix(f".{os.getpid()}")
+    temporary = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
     temporary.write_text(text, "utf-8")
     os.replace(temporary, path)
 

@@ -140,6 +140,8 @@ def _clashes(tasks: Sequence[SpecTask], importers: Mapping[str, Iterable[str]]) 
 
     def why(first: int, second: int) -> str:
         one, two = touched[first], touched[second]
+        if tasks[first].red != tasks[second].red:
+            return "tests that are to fail first have a wave of their own"
         if not one or not two:
             return "no file is named, so that nothing may run beside it"
         shared = one & two

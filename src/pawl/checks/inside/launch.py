@@ -149,6 +149,10 @@ class TestWatch:
         self._lines.setdefault(code, set()).add(line)
         return sys.monitoring.DISABLE  # type: ignore[attr-defined]
 
+    def pytest_configure(self, config: "Any") -> None:
+        """A file that cannot be loaded is told, and keeps no other test from running."""
+        config.option.continue_on_collection_errors = True
+
     def pytest_itemcollected(self, item: "Any") -> None:
         self._collected.setdefault(item.nodeid, False)
         function = getattr(item, "function", None)

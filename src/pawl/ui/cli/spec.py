@@ -3,25 +3,53 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pawl.core.errors import UsageError
-from pawl.ui.cli.call import Call
-from pawl.ui.cli.encoder import picked
-from pawl.ui.cli.parser import Command, dry_run_option, mixed
+from pawl.core.run import DeliveryState
+from pawl.ui.cli.call import Call, check_range
+from pawl.ui.cli.do import spending
+from pawl.ui.cli.encoder import EXIT_CODES, picked
+from pawl.ui.cli.parser import (
+    Command,
+    accept_option,
+    dry_run_option,
+    install_option,
+    mixed,
+    model_option,
+    spending_options,
+    test_option,
+    thinking_options,
+)
 from pawl.ui.screen.screen import counted, money
 
 if TYPE_CHECKING:
     from pawl.agent.specification.spec_folder import SpecFolder
+    from pawl.agent.specification.task_list import SpecTask
+    from pawl.agent.specification.wave_executor import WaveReport
     from pawl.workspace.project import Project
+
+PARTLY, UNVERIFIED = EXIT_CODES[DeliveryState.PARTLY], EXIT_CODES[DeliveryState.UNVERIFIED]
+"""Exit codes."""
 
 
 def spec_words(parser: ArgumentParser) -> None:
     parser.add_argument("action", choices=list(_ACTIONS), metavar="STEP", help=f"one of {', '.join(_ACTIONS)}")
     parser.add_argument("words", nargs="*", metavar="WORDS", help="for specify: the idea")
     parser.add_argument("--spec", metavar="NAME", help="the specification, by name or number (default: the newest)")
+    parser.add_argument("--wave", type=int, metavar="N", help="execute: only this wave")
+    parser.add_argument("--task", metavar="ID", help="execute: only this task, such as T012")
+    parser.add_argument("--resume", action="store_true", help="execute: go on where it was interrupted")
+    parser.add_argument("--parallel", type=int, metavar="N", help="execute: tasks side by side (default 4)")
     dry_run_option(parser)
+    accept_option(parser)
+    test_option(parser)
+    install_option(parser)
+    model_option(parser)
+    thinking_options(parser)
+    spending_options(parser)
 
 
 def spec(shop: Project, call: Call) -> int:
@@ -98,9 +126,82 @@ def _status(shop: Project, call: Call) -> int:
     return 0
 
 
+def _execute(shop: Project, call: Call) -> int:
+    from pawl.agent.specification.wave_executor import MOST_TOGETHER, ExecutionWish, WaveExecutor, order_of
+
+    options = call.options
+    if options.parallel is not None:
+        check_range("--parallel", options.parallel, 1, 64, f"{MOST_TOGETHER} is usual")
+    if sum((options.wave is not None, bool(options.task), options.resume)) > 1:
+        raise UsageError("--wave, --task and --resume exclude each other", advice="give one of them")
+    order = order_of(
+        model=options.model or "",
+        test_command=call.test_command,
+        accept_unverified=options.accept_unverified,
+        install=options.install,
+        reasoning=options.reasoning or "",
+        budget=spending(call),
+    )
+    wish = ExecutionWish(
+        wave=options.wave,
+        task=options.task or "",
+        resume=options.resume,
+        order=order,
+        parallel=options.parallel or MOST_TOGETHER,
+    )
+    one = _found(shop, call)
+    with call.interruptions.stopping() as cancel:
+        executor = WaveExecutor(spec=one, wish=wish, tell=partial(_progress, call), cancel=cancel)
+        if options.dry_run:
+            return _planned(one, executor.chosen(), call)
+        reports = executor.execute()
+    code = _exit_code(reports)
+    if call.options.json:
+        call.emit({"spec": one.name, "waves": reports}, code)
+    elif not reports:
+        call.out.say(f"{one.name}: every task is done")
+    elif code == 0:
+        call.out.say(f"{one.name}: {counted(len(reports), 'wave')} committed")
+    else:
+        last = reports[-1]
+        call.out.say(f"{one.name}: wave {last.number} {last.end}; the workspace is as the last checkpoint left it")
+        call.out.hint(f"next: pawl spec execute{' --resume' if last.end == 'stopped' else ''}")
+    if call.interruptions.heard is not None and code:
+        raise call.interruptions.heard
+    return code
+
+
+def _progress(call: Call, line: str) -> None:
+    if not call.options.json:
+        call.out.lines(line)
+
+
+def _planned(one: SpecFolder, waves: Sequence[tuple[int, Sequence[SpecTask]]], call: Call) -> int:
+    text = "\n".join(f"wave {number}: {', '.join(each.id for each in some)}" for number, some in waves)
+    body = {
+        "spec": one.name,
+        "waves": [{"number": number, "tasks": [each.id for each in some]} for number, some in waves],
+    }
+    return call.answer(body, text or f"{one.name}: every task is done")
+
+
+def _exit_code(reports: Sequence[WaveReport]) -> int:
+    from pawl.agent.specification.wave_executor import WaveEnd
+
+    if not reports or reports[-1].end is WaveEnd.DONE:
+        return 0
+    last = reports[-1]
+    if last.end is WaveEnd.STOPPED:
+        return last.trouble.exit_code if last.trouble is not None else 1
+    if len(reports) > 1:
+        return PARTLY
+    return UNVERIFIED if last.end is WaveEnd.UNVERIFIED else 1
+
+
 _ACTIONS: dict[str, Callable[[Project, Call], int]] = {
     "analyze": _analyze,
     "orchestrate": _orchestrate,
+    "execute": _execute,
     "status": _status,
 }
 

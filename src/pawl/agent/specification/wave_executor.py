@@ -1,0 +1,444 @@
+"""Carries out the waves of a specification: each task an ordinary run on a bench of its own, side by side; what is
+verified alone is verified together, promoted as one entry and committed as one checkpoint with the ticked tasks.
+
+Nothing of a wave reaches the workspace before all of it is verified, so that a wave that fails leaves the checkpoint
+before it as it was. Runs and the wave under way stand in the store: whoever is killed is resumed from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
+from decimal import Decimal
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from pawl.agent.record import RunRecord, WorkName
+from pawl.agent.session import Session
+from pawl.agent.specification.spec_folder import SpecFolder
+from pawl.agent.specification.spec_state import SpecState, WaveRecord, run_state, spent
+from pawl.agent.specification.task_list import SpecTask, TaskList
+from pawl.agent.specification.task_request import commands_of, request_for, wanted_of
+from pawl.agent.specification.wave_memory import wave_notes
+from pawl.agent.specification.waves import PLAN, checkpoint, read_waves
+from pawl.agent.works import commit_changes, trailer
+from pawl.agent.workspace_memory import bank_contents
+from pawl.checks.packages import PackagePolicy
+from pawl.checks.verdict import ChangeVerdict, Evidence
+from pawl.checks.verifier import Verifier
+from pawl.core.change import EMPTY, ChangeSet, EntryKind, EntryState
+from pawl.core.diagnostic import Verdict
+from pawl.core.errors import BudgetExceeded, Cancelled, Conflicted, GitFailed, NotFound, UsageError
+from pawl.core.lazy_dataclass import dataclass
+from pawl.core.merge import rebase
+from pawl.core.run import (
+    Approval,
+    ApprovalAnswer,
+    ApprovalResponse,
+    DeliveryState,
+    Report,
+    RunRequest,
+    RunState,
+    Trouble,
+    trouble_of,
+)
+from pawl.sandbox.cancel import CancelToken
+from pawl.workspace.benches import uncommitted
+from pawl.workspace.git import opened
+from pawl.workspace.project import Project, new_run_id
+from pawl.workspace.reversal import Wish
+
+MOST_TOGETHER = 4
+"""How many tasks work at the same time."""
+_UNVERIFIED = "unverified: "
+
+
+class WaveEnd(StrEnum):
+    DONE = "done"
+    FAILED = "failed"
+    UNVERIFIED = "unverified"
+    STOPPED = "stopped"
+    """By the user, a limit or a model that does not answer; it resumes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaveReport:
+    number: int
+    tasks: tuple[str, ...]
+    end: WaveEnd
+    commit: str = ""
+    entry: int | None = None
+    failed: tuple[tuple[str, str], ...] = ()
+    """Tasks and why; the wave as a whole under an empty name."""
+    notes: tuple[str, ...] = ()
+    trouble: Trouble | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionWish:
+    """What the user asks of an execution."""
+
+    wave: int | None = None
+    task: str = ""
+    resume: bool = False
+    order: RunRequest
+    """The terms of each task's run: model, tests, limits."""
+    parallel: int = MOST_TOGETHER
+
+
+class _WaveFailed(Exception):
+    def __init__(self, end: WaveEnd, *failed: tuple[str, str], trouble: Trouble | None = None) -> None:
+        super().__init__()
+        self.end, self.failed, self.trouble = end, failed, trouble
+
+
+@dataclass(slots=True, kw_only=True)
+class WaveExecutor:
+    spec: SpecFolder
+    wish: ExecutionWish
+    tell: Callable[[str], object] = lambda line: None
+    cancel: CancelToken | None = None
+
+    @property
+    def shop(self) -> Project:
+        return self.spec.shop
+
+    def chosen(self) -> list[tuple[int, tuple[SpecTask, ...]]]:
+        """The waves that are left, each with its open tasks, as far as the wish asks for them."""
+        tasks, wish = self.spec.tasks(), self.wish
+        plan = self.spec.read(PLAN)
+        if not plan.strip():
+            raise UsageError(f"{self.spec.path}/{PLAN} is not there", advice="'pawl spec orchestrate' makes it")
+        waves = list(enumerate(read_waves(plan, tasks), 1))
+        left = [(number, tuple(one for one in wave if not one.done)) for number, wave in waves]
+        left = [(number, some) for number, some in left if some]
+        if wish.wave is not None:
+            if not 1 <= wish.wave <= len(waves):
+                raise UsageError(f"there is no wave {wish.wave}", advice=f"the waves are 1 to {len(waves)}")
+            if left and left[0][0] < wish.wave:
+                raise UsageError(f"wave {left[0][0]} is not done yet", advice="waves build on each other; do it first")
+            return [one for one in left if one[0] == wish.wave]
+        if wish.task:
+            return self._alone(tasks, left)
+        if wish.resume and not self._interrupted(left):
+            raise UsageError("there is no interrupted execution to resume", advice="start it without --resume")
+        return left
+
+    def execute(self) -> tuple[WaveReport, ...]:
+        """Every chosen wave, until one fails."""
+        self._finish_pending()
+        chosen = self.chosen()
+        reports: list[WaveReport] = []
+        before = spent(self.spec, SpecState.of(self.spec))
+        for number, tasks in chosen:
+            self._refuse_dirty()
+            reports.append(self._wave(number, tasks, before))
+            if reports[-1].end is not WaveEnd.DONE:
+                break
+        return tuple(reports)
+
+    def _alone(
+        self, tasks: TaskList, left: Sequence[tuple[int, tuple[SpecTask, ...]]]
+    ) -> list[tuple[int, tuple[SpecTask, ...]]]:
+        """One task, whose dependencies and earlier waves are done."""
+        task = tasks.task(self.wish.task)
+        if task.done:
+            return []
+        number = next(number for number, some in left if task in some)
+        if left[0][0] < number:
+            raise UsageError(
+                f"{task.id} is in wave {number}, and wave {left[0][0]} is not done yet", advice="do that one first"
+            )
+        return [(number, (task,))]
+
+    def _interrupted(self, left: Sequence[tuple[int, tuple[SpecTask, ...]]]) -> bool:
+        state = SpecState.of(self.spec)
+        return any(task.id in state.runs for _, some in left for task in some) or state.pending is not None
+
+    def _refuse_dirty(self) -> None:
+        try:
+            patch, _ = uncommitted(self.shop)
+        except NotFound as error:
+            raise UsageError(
+                "each wave is a commit, and this is no git repository",
+                advice="git init && git add -A && git commit -m 'Start'",
+            ) from error
+        paths = [line.removeprefix("+++ b/") for line in patch.splitlines() if line.startswith("+++ b/")]
+        if patch.strip():
+            what = paths[0] if paths else "something"
+            more = f" and {len(paths) - 1} more" if paths[1:] else ""
+            raise UsageError(
+                f"{what}{more} is not committed, and a wave is one commit of its own",
+                advice=f"commit it first: git add -A && git commit -m 'Specify {self.spec.name}'",
+            )
+
+    def _wave(self, number: int, tasks: tuple[SpecTask, ...], before: tuple[int, Decimal | None]) -> WaveReport:
+        names = tuple(one.id for one in tasks)
+        report = WaveReport(number=number, tasks=names, end=WaveEnd.DONE)
+        self.tell(f"wave {number}: {', '.join(names)}")
+        try:
+            state = self._begun(tasks, before)
+            self._work(tasks, state)
+            changes = self._together(tasks)
+            verified = self._verified(tasks, changes)
+            return self._committed(report, tasks, changes, verified)
+        except _WaveFailed as error:
+            for task, why in error.failed:
+                self.tell(f"wave {number} failed{f', {task}' if task else ''}: {why}")
+            return replace(report, end=error.end, failed=error.failed, trouble=error.trouble)
+        except (Cancelled, BudgetExceeded) as error:
+            return replace(report, end=WaveEnd.STOPPED, trouble=trouble_of(error))
+
+    def _begun(self, tasks: tuple[SpecTask, ...], before: tuple[int, Decimal | None]) -> SpecState:
+        """A run for each task that has none, durable before any of them works."""
+        state = SpecState.of(self.spec)
+        live = [one for one in tasks if self._is_live(state.runs.get(one.id, ""))]
+        order = replace(self.wish.order, budget=self._share(state, before, max(1, len(tasks) - len(live))))
+        with self.shop.store.together():
+            for task in tasks:
+                if task not in live:
+                    self.shop.run_id = new_run_id()
+                    run = Session(self.shop).begin(replace(order, text=request_for(self.spec, task)))
+                    state = state.with_run(task.id, run)
+            return state.keep(self.spec)
+
+    def _is_live(self, run: str) -> bool:
+        """Whether the run works, waits, or has ended well: its task is not done again."""
+        state = run_state(self.spec, run)
+        if state is RunState.ENDED:
+            return self.shop.store.runs.get(self.shop.workspace, run).delivery is DeliveryState.DONE
+        return state is not None
+
+    def _share(self, state: SpecState, before: tuple[int, Decimal | None], tasks: int) -> dict[str, object]:
+        """What is left of the money and the tokens, in equal parts: together they never spend more."""
+        budget = dict(self.wish.order.budget)
+        tokens, cost = spent(self.spec, state)
+        if "money" in budget:
+            left = Decimal(str(budget["money"])) - ((cost or 0) - (before[1] or 0))
+            budget["money"] = str(max(Decimal(0), left / tasks))
+        if "tokens" in budget:
+            left_tokens = int(str(budget["tokens"])) - (tokens - before[0])
+            if left_tokens < tasks:
+                raise BudgetExceeded("the tokens are used up", advice="allow more with --max-tokens, then --resume")
+            budget["tokens"] = left_tokens // tasks
+        return budget
+
+    def _work(self, tasks: tuple[SpecTask, ...], state: SpecState) -> None:
+        """Each task as far as it goes alone; `_WaveFailed` names those that did not make it."""
+        reports: dict[str, Report] = {}
+        stop = CancelToken(above=self.cancel)
+        with ThreadPoolExecutor(max(1, self.wish.parallel)) as threads:
+            working = {threads.submit(self._resumed, state.runs[one.id], stop): one.id for one in tasks}
+            try:
+                for future in as_completed(working):
+                    name = working[future]
+                    reports[name] = future.result()
+                    self.tell(f"{name} {_told(reports[name])}")
+            finally:
+                # An error of one, such as a full disk, ends the others.
+                if len(reports) < len(tasks):
+                    stop.request()
+        if self.cancel is not None and self.cancel.requested:
+            raise self.cancel.error()
+        stopped = {name: one for name, one in reports.items() if one.state is RunState.WORKING}
+        if stopped:
+            trouble = next((one.trouble for one in stopped.values() if one.trouble is not None), None)
+            told = [(name, _why(one)) for name, one in stopped.items()]
+            raise _WaveFailed(WaveEnd.STOPPED, *told, trouble=trouble)
+        failed = [(name, _why(reports[name])) for name in (one.id for one in tasks) if _failed(reports[name])]
+        for name, _ in failed:
+            state = self._dropped(state, name, "the task failed")
+        if failed:
+            raise _WaveFailed(WaveEnd.FAILED, *failed)
+
+    def _resumed(self, run: str, stop: CancelToken) -> Report:
+        """In a thread of its own, with a store of its own."""
+        with Project.open(self.shop.config, Path(self.shop.workspace)) as own:
+            session = Session(own, cancel=CancelToken(above=stop))
+            try:
+                return session.resume(run)
+            finally:
+                session.end()
+
+    def _dropped(self, state: SpecState, task: str, why: str) -> SpecState:
+        """Its run is no longer that of the task; what it made is kept as an entry."""
+        run = state.runs[task]
+        if run_state(self.spec, run) is RunState.WAITING:
+            self._answer(run, ApprovalAnswer.REJECT, why)
+        return state.without(task).keep(self.spec)
+
+    def _answer(self, run: str, answer: ApprovalAnswer, why: str = "") -> None:
+        session = Session(self.shop)
+        digest = session.shown(run).digest
+        session.answer(run, ApprovalResponse(answer=answer, digest=digest, reason=why))
+
+    def _together(self, tasks: tuple[SpecTask, ...]) -> ChangeSet:
+        """The changes of the tasks in their order, over the workspace as it stands."""
+        state, blobs = SpecState.of(self.spec), self.shop.store.blobs
+        total = EMPTY
+        by: dict[str, str] = {}
+        for task in tasks:
+            run = state.runs[task.id]
+            if run_state(self.spec, run) is RunState.ENDED:
+                continue
+            made = self.shop.store.runs.work(run, WorkName.SHOWN) or EMPTY
+            try:
+                found = rebase(self.shop.rebased(made), total, blobs)
+            except Conflicted as error:
+                self._dropped(state, task.id, error.message)
+                raise _WaveFailed(WaveEnd.FAILED, (task.id, error.message)) from error
+            if found.conflicts:
+                one = found.conflicts[0]
+                other = by.get(one.path, "another task")
+                why = f"conflict with {other} in {one.path}: {one.reason}; write '(depends on {other})' into tasks.md"
+                self._dropped(state, task.id, why)
+                raise _WaveFailed(WaveEnd.FAILED, (task.id, why))
+            total = total.then(found.changes)
+            by |= dict.fromkeys(found.changes.paths, task.id)
+        return total
+
+    def _verified(self, tasks: tuple[SpecTask, ...], changes: ChangeSet) -> Evidence | None:
+        """The verdict on all of the wave; where it fails, the first task with which it does."""
+        if not changes:
+            return None
+        evidence, judgement = self._judged(tasks, changes)
+        unproved = judgement.verdict is Verdict.UNVERIFIED and not self.wish.order.accept_unverified
+        if judgement.accepted or (judgement.verdict is Verdict.UNVERIFIED and not unproved):
+            return evidence
+        if unproved:
+            why = f"{'; '.join(judgement.unproved)} (--accept-unverified takes it all the same)"
+            raise _WaveFailed(WaveEnd.UNVERIFIED, ("", why))
+        raise self._culprit(tasks, "; ".join(judgement.refused))
+
+    def _judged(self, tasks: tuple[SpecTask, ...], changes: ChangeSet) -> tuple[Evidence, ChangeVerdict]:
+        order, self.shop.stop = self.wish.order, self.cancel
+        verifier = Verifier(
+            shop=self.shop,
+            test_command=order.test_command,
+            commands=commands_of(tasks),
+            packages=PackagePolicy(install=order.install),
+        )
+        try:
+            checked, judgement = verifier.proved(changes, wanted_of(tasks))
+        finally:
+            self.shop.stop = None
+        return Evidence.of(checked, judgement), judgement
+
+    def _culprit(self, tasks: tuple[SpecTask, ...], why: str) -> _WaveFailed:
+        """Each is fine alone: those before it are verified with it, one more each time."""
+        state = SpecState.of(self.spec)
+        for many in range(2, len(tasks)):
+            some = tasks[:many]
+            _, judgement = self._judged(some, self._together(some))
+            if judgement.verdict is Verdict.FAILED:
+                break
+        else:
+            many = len(tasks)
+        task, others = tasks[many - 1].id, ", ".join(one.id for one in tasks[: many - 1])
+        told = f"fails together with {others}: {why}" if others else why
+        self._dropped(state, task, told)
+        return _WaveFailed(WaveEnd.FAILED, (task, told))
+
+    def _committed(
+        self, report: WaveReport, tasks: tuple[SpecTask, ...], changes: ChangeSet, evidence: Evidence | None
+    ) -> WaveReport:
+        state, names = SpecState.of(self.spec), report.tasks
+        whole = {
+            one.id for one in read_waves(self.spec.read(PLAN), self.spec.tasks())[report.number - 1] if not one.done
+        }
+        title = (
+            checkpoint(report.number)
+            if whole <= set(names)
+            else f"[CHECKPOINT] Wave {report.number}: {', '.join(names)}"
+        )
+        body = "\n".join(f"{one.id} {one.what}" for one in tasks)
+        ticked = self.spec.tasks().ticked(set(names)).encode("utf-8", "surrogateescape")
+        bank = bank_contents(self.shop, wave_notes(self.spec, report.number, tasks))
+        changes = changes.then(self.shop.writing({f"{self.spec.path}/tasks.md": ticked, **bank}))
+        record = WaveRecord(
+            number=report.number,
+            tasks=names,
+            run=new_run_id(),
+            base=self._head(),
+            message=f"{title}\n\n{body}\n{trailer(self.shop.config.settings.attribution, '')}",
+        )
+        replace(state, pending=record).keep(self.spec)
+        self.shop.run_id = record.run
+        entry = self.shop.new_entry(EntryKind.EDIT, f"spec: {title}", evidence=evidence, allows_protected=bool(bank))
+        self.shop.promote(entry, changes, merge=False)
+        return self._finish_pending() or report
+
+    def _head(self) -> str:
+        with opened(self.shop.tree) as repository:
+            return repository.head().commit
+
+    def _finish_pending(self) -> WaveReport | None:
+        """Commits the wave that is promoted, and ends its runs; also of an execution that was killed in between."""
+        state = SpecState.of(self.spec)
+        record = state.pending
+        if record is None:
+            self._end_runs(state)
+            return None
+        entries = [one for one in self.shop.entries(run=record.run) if one.state is EntryState.DONE and one.active]
+        if not entries:
+            # It was not promoted: its runs still wait, and are put together anew.
+            replace(state, pending=None).keep(self.spec)
+            return None
+        entry = entries[0]
+        report = WaveReport(number=record.number, tasks=record.tasks, end=WaveEnd.DONE, entry=entry.id)
+        try:
+            commit, notes = commit_changes(self.shop, self.shop.changes(entry), record.message, record.base)
+        except GitFailed as error:
+            self.shop.undo(entry.id, Wish())
+            replace(state, pending=None).keep(self.spec)
+            why = f"not committed, and rolled back: {error.message}" + (f" ({error.advice})" if error.advice else "")
+            self.tell(f"wave {record.number} failed: {why}")
+            return replace(report, end=WaveEnd.FAILED, entry=None, failed=(("", why),))
+        done = replace(record, entry=entry.id, commit=commit)
+        state = replace(state, pending=None, waves=(*state.waves, done)).keep(self.spec)
+        self._end_runs(state)
+        self.tell(f"wave {record.number} committed as {commit[:12]} (entry {entry.id})")
+        return replace(report, commit=commit, notes=notes)
+
+    def _end_runs(self, state: SpecState) -> None:
+        """The runs of committed tasks end as delivered by the entry of their wave."""
+        for wave in state.waves:
+            for task in wave.tasks:
+                run = state.runs.get(task, "")
+                if run_state(self.spec, run) is RunState.WAITING:
+                    row = self.shop.store.runs.get(self.shop.workspace, run)
+                    record = RunRecord(self.shop, row.order, run)
+                    record.keep(replace(record.data, entry=wave.entry))
+                    self._answer(run, ApprovalAnswer.APPROVE)
+                elif run_state(self.spec, run) is RunState.WORKING:
+                    Session(self.shop).resume(run)
+
+
+def _failed(report: Report) -> bool:
+    """It is ended without a delivery, or waits for more than a proof."""
+    if report.state is RunState.ENDED:
+        return report.delivery is not DeliveryState.DONE
+    return report.question is None or any(not one.startswith(_UNVERIFIED) for one in report.question.why)
+
+
+def _why(report: Report) -> str:
+    if report.trouble is not None:
+        return report.trouble.message
+    waits = report.question.why if report.question is not None else ()
+    reasons = (*report.refused, *report.unproved, *waits)
+    return "; ".join(dict.fromkeys(reasons)) or f"it ended {report.delivery or 'without a word'}"
+
+
+def _told(report: Report) -> str:
+    if report.state is RunState.WORKING:
+        return f"stopped: {_why(report)}"
+    if _failed(report):
+        return f"failed: {_why(report)}"
+    return f"{report.verdict or 'done'} alone" if report.state is RunState.WAITING else "done"
+
+
+def order_of(**terms: Any) -> RunRequest:
+    """The terms of a task's run: it is verified and waits; whoever executes the wave takes it from there."""
+    return RunRequest(text="task", approval=Approval.FINAL, attended=False, commit="off", **terms)

@@ -1,0 +1,29 @@
+"""Tests that are written before their code: they have to be seen failing, and for want of the code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+
+from pawl.checks.test_ids import file_of
+from pawl.code.languages import is_test
+from pawl.core.diagnostic import CheckResult
+
+_BEFORE_CODE = ("tests", "types", "diagnostics")
+"""Checks that fail for tests of code that is not written yet."""
+_OWN_FAULT = re.compile(r"^(?:SyntaxError|IndentationError|TabError|NameError)\b|fixture '.*' not found")
+
+
+def is_for_want_of_code(result: CheckResult, paths: Iterable[str]) -> bool:
+    """Whether all that a check finds lies in the tests among the changed paths, and is no fault of their own."""
+    written = frozenset(filter(is_test, paths))
+    return result.step.partition(" ")[0] in _BEFORE_CODE and all(
+        _OWN_FAULT.search(f"{one.code}: {one.message}") is None
+        and not written.isdisjoint((one.path, file_of(one.test)))
+        for one in result.findings
+    )
+
+
+def red_refusals(failed: Collection[str], paths: Iterable[str]) -> list[str]:
+    none = [] if failed else ["no test that was written fails: it shows nothing that is missing"]
+    return none + [f"{path!r} is no test, and only tests are to be written" for path in paths if not is_test(path)]

@@ -1,0 +1,229 @@
+"""`pawl spec execute`: waves of tasks on benches side by side, each verified alone and together, one commit each."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from scenarios import killed_waves
+from scenarios.conftest import PROJECT
+from scenarios.spec_story import REVIEW_OFF, SpecStory, write
+from ui.cli.console import Pawl
+
+pytestmark = pytest.mark.whole
+
+TASKS = """\
+# Tasks: Text statistics
+
+## Phase 1: Tests
+> Write these tests FIRST, ensure they FAIL before implementation
+- [ ] T001 [P] [US1] Test of words in tests/test_words.py
+- [ ] T002 [P] [US1] Test of lines in tests/test_lines.py
+
+## Phase 2: Implementation
+- [ ] T003 [P] [US1] Count words in stats/words.py
+  - Proof: tests/test_words.py
+- [ ] T004 [P] [US1] Count lines in stats/lines.py
+  - Proof: tests/test_lines.py
+
+## Phase 3: Together
+- [ ] T005 [US1] Summary of both in stats/summary.py
+  - Proof: tests/test_summary.py
+  - Test first: yes
+"""
+TEST_WORDS = "from stats.words import words\n\n\ndef test_words():\n    assert words('a b\\nc') == 3\n"
+TEST_LINES = "from stats.lines import lines\n\n\ndef test_lines():\n    assert lines('a b\\nc') == 2\n"
+WORDS = "def words(text):\n    return len(text.split())\n"
+LINES = "def lines(text):\n    return len(text.splitlines())\n"
+SUMMARY = (
+    "from stats.lines import lines\nfrom stats.words import words\n\n\n"
+    "def summary(text):\n    return f'{words(text)} words, {lines(text)} lines'\n"
+)
+TEST_SUMMARY = (
+    "from stats.summary import summary\n\n\ndef test_summary():\n    assert summary('a b') == '2 words, 1 lines'\n"
+)
+TURNS = [
+    *write(("tests/test_words.py", TEST_WORDS), user="T001"),
+    *write(("tests/test_lines.py", TEST_LINES), user="T002"),
+    *write(("stats/words.py", WORDS), user="T003"),
+    *write(("stats/lines.py", LINES), user="T004"),
+    *write(("tests/test_summary.py", TEST_SUMMARY), ("stats/summary.py", SUMMARY), user="T005"),
+]
+BASE = {
+    "pyproject.toml": PROJECT["pyproject.toml"],
+    ".gitignore": PROJECT[".gitignore"],
+    "stats/__init__.py": "",
+    "tests/test_base.py": "def test_base():\n    assert 'a'\n",
+    "specs/001-stats/tasks.md": TASKS,
+}
+
+
+@pytest.fixture
+def story(
+    tmp_path: Path, state_directory: Path, active_environment: None, monkeypatch: pytest.MonkeyPatch
+) -> SpecStory:
+    monkeypatch.setenv("PAWL_STATE", str(state_directory))
+    (tmp_path / "config.toml").write_text(REVIEW_OFF)
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+    workspace = tmp_path / "project"
+    workspace.mkdir()
+    made = SpecStory(Pawl(workspace), tmp_path / "script.jsonl")
+    made.git("init", "-q")
+    made.lay(BASE)
+    made.model_says(*TURNS)
+    made.planned()
+    return made
+
+
+@pytest.mark.spec("E11", "A1", "A2")
+def test_every_wave_is_one_commit_with_its_ticked_tasks_and_the_tests_come_first(story: SpecStory):
+    said = story.spec("execute")
+    assert said.code == 0, said
+    assert story.commits()[2:] == [f"[CHECKPOINT] Wave {number} Complete" for number in (1, 2, 3)]
+    assert "- [ ]" not in (story.pawl.workspace / "specs/001-stats/tasks.md").read_text()
+    assert story.git("status", "--porcelain") == ""
+    assert "[x] T003" not in story.git("show", "HEAD~2:specs/001-stats/tasks.md")
+    status = story.pawl.json("spec", "status")
+    assert {one["standing"] for one in status["tasks"]} == {"proved"} and status["drift"] == []
+    assert story.spec("execute").code == 0 and len(story.commits()) == 5
+
+
+TWO = """\
+## Phase 1: Both
+- [ ] T001 [P] Count words in stats/words.py and tests/test_words.py
+- [ ] T002 [P] Count lines in stats/lines.py and tests/test_lines.py
+"""
+BOTH = [
+    *write(("stats/words.py", WORDS), ("tests/test_words.py", TEST_WORDS), user="T001"),
+    *write(("stats/lines.py", LINES), ("tests/test_lines.py", TEST_LINES), user="T002"),
+]
+
+
+def begun(story: SpecStory, tasks: str, *turns: dict) -> None:
+    story.model_says(*turns)
+    (story.pawl.workspace / "specs/001-stats/tasks.md").write_text(tasks)
+    story.planned()
+
+
+def standing(story: SpecStory) -> tuple[str, str]:
+    return story.git("log", "--format=%s"), story.git("status", "--porcelain")
+
+
+@pytest.mark.spec("E11")
+def test_a_wave_that_fails_leaves_the_checkpoint_as_it_was_names_its_task_and_does_only_that_one_again(
+    story: SpecStory,
+):
+    wrong = ("stats/lines.py", "def lines(text):\n    return 0\n")
+    end = {"match": {"user": "The checks refuse"}, "answer": {"text": "I see nothing to do."}}
+    begun(story, TWO, *BOTH[:2], end, *write(wrong, ("tests/test_lines.py", TEST_LINES), user="T002"))
+    before = standing(story)
+    failed = story.spec("execute")
+    assert failed.code == 1 and "wave 1 failed, T002: tests: 1 passed, 1 failed" in failed.out, failed
+    assert standing(story) == before and not (story.pawl.workspace / "stats/words.py").exists()
+    asked = len(story.runs())
+    story.model_says(*BOTH)
+    again = story.spec("execute")
+    assert again.code == 0, again
+    assert story.commits()[-1] == "[CHECKPOINT] Wave 1 Complete"
+    first, second = (one["run"] for one in story.runs()[asked:][:2])
+    # Only the task that failed is asked about again.
+    assert first == second and story.git("status", "--porcelain") == ""
+
+
+@pytest.mark.spec("E11", "D2")
+def test_a_conflict_between_tasks_side_by_side_names_both_and_is_solved_by_their_order(story: SpecStory):
+    tasks = "## Phase 1: Both\n- [ ] T001 [P] Words in stats/words.py\n- [ ] T002 [P] Lines in stats/lines.py{}\n"
+    table = "tests/test_stats.py"
+    begun(
+        story,
+        tasks.format(""),
+        *write(("stats/words.py", WORDS), (table, TEST_WORDS), user="T001"),
+        *write(("stats/lines.py", LINES), (table, TEST_LINES), user="T002"),
+    )
+    said = story.spec("execute")
+    assert said.code == 1 and f"T002: conflict with T001 in {table}" in said.out, said
+    assert "write '(depends on T001)' into tasks.md" in said.out
+    begun(
+        story,
+        tasks.format(" (depends on T001)"),
+        *write(("stats/lines.py", LINES), ("tests/test_lines.py", TEST_LINES), user="T002"),
+    )
+    assert story.spec("execute").code == 0
+    assert story.commits()[-2:] == ["[CHECKPOINT] Wave 1 Complete", "[CHECKPOINT] Wave 2 Complete"]
+
+
+@pytest.mark.spec("E11")
+def test_tasks_that_pass_alone_and_fail_together_are_not_promoted(story: SpecStory):
+    only = (
+        "from pathlib import Path\n\nfrom stats.{0} import here\n\n\n"
+        "def test_{0}():\n    assert here() == 1\n    assert not Path('stats/{1}.py').exists()\n"
+    )
+    code = "def here():\n    return 1\n"
+    begun(
+        story,
+        TWO,
+        *write(("stats/words.py", code), ("tests/test_words.py", only.format("words", "lines")), user="T001"),
+        *write(("stats/lines.py", code), ("tests/test_lines.py", only.format("lines", "words")), user="T002"),
+    )
+    before = standing(story)
+    said = story.spec("execute")
+    assert said.code == 1 and "T002: fails together with T001: tests: 1 passed, 2 failed" in said.out, said
+    assert standing(story) == before
+
+
+@pytest.mark.spec("E11")
+def test_what_cannot_be_executed_is_told_before_a_model_is_asked(story: SpecStory):
+    workspace = story.pawl.workspace
+    for words, told in (
+        (("--wave", "7"), "the waves are 1 to 3"),
+        (("--wave", "2"), "wave 1 is not done yet"),
+        (("--task", "T099"), "there is no task 'T099'"),
+        (("--task", "T005"), "T005 is in wave 3, and wave 1 is not done yet"),
+        (("--resume",), "there is no interrupted execution to resume"),
+        (("--wave", "1", "--task", "T001"), "exclude each other"),
+    ):
+        said = story.spec("execute", *words)
+        assert said.code == 42 and told in said.err, said
+    assert story.spec("execute", "--dry-run").lines == ["wave 1: T001, T002", "wave 2: T003, T004", "wave 3: T005"]
+    (workspace / "notes.txt").write_text("mine\n")
+    assert "notes.txt is not committed" in story.spec("execute").err
+    (workspace / "specs/001-stats/execution-plan.md").unlink()
+    assert "'pawl spec orchestrate' makes it" in story.spec("execute").err
+    assert story.runs() == []
+
+
+TESTS = Path(killed_waves.__file__).parents[1]
+NEVER = 100_000
+
+
+def killed(story: SpecStory, last: int) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-m", "scenarios.killed_waves", str(story.pawl.workspace), str(story.script), str(last)]
+    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=300, cwd=TESTS)
+
+
+@pytest.mark.spec("E11", "E12")
+@pytest.mark.parametrize("last", [2, 6, 12, 20, 28, 36, 44, 52, 58, 64])
+def test_an_execution_that_is_killed_is_resumed_to_the_same_tree_and_no_task_is_done_twice(story: SpecStory, last: int):
+    begun(story, TWO, *BOTH)
+    died = killed(story, last)
+    if died.returncode == 0:
+        pytest.skip(f"it was done after {died.stdout.strip()} writes")
+    assert died.returncode == -9, died.stderr
+    said = story.spec("execute")
+    assert said.code == 0, said
+    assert story.commits().count("[CHECKPOINT] Wave 1 Complete") == 1
+    assert story.git("status", "--porcelain") == ""
+    assert story.git("show", "--name-only", "--format=", "HEAD").split() == [
+        "specs/001-stats/tasks.md",
+        "stats/lines.py",
+        "stats/words.py",
+        "tests/test_lines.py",
+        "tests/test_words.py",
+    ]
+    requests = [one for one in story.runs() if one["stage"] in ("act", "follow_up")]
+    # Two runs, each asked for its change and its end; the request that was under way when it died may be asked again.
+    assert len({one["run"] for one in requests}) == 2
+    assert len(requests) <= 4 + 2
+    assert {one["standing"] for one in story.pawl.json("spec", "status")["tasks"]} == {"proved"}
