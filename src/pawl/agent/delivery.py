@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pawl.agent.context import LoopEnd
 from pawl.agent.demands import requirements
-from pawl.agent.record import RunData, RunRecord
+from pawl.agent.record import RunData, RunRecord, evidence_of
 from pawl.agent.routes import NodeOutcome
 from pawl.agent.works import BenchWorks
 from pawl.checks.verdict import ChangeVerdict, Evidence, Requirements, decide
@@ -144,4 +144,9 @@ def proved_entry(shop: Project, entry: Entry, changes: ChangeSet) -> tuple[Chang
             f"entry {entry.id} does not pass: {'; '.join(worse.refused)}",
             advice="promote a part of it with --file F, or all of it as it is with --unchecked",
         )
+    kept = evidence_of(shop, entry)
+    if kept is not None and kept.checked.digest == checked.digest and not judgement.witnessed:
+        # Its run could not tell whether it is what was asked for, and no check can.
+        doubted = judgement.verdict is Verdict.VERIFIED and kept.verdict is Verdict.UNVERIFIED
+        judgement = replace(judgement, verdict=kept.verdict, unproved=kept.reasons) if doubted else judgement
     return judgement, Evidence.of(checked, judgement)

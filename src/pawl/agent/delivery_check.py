@@ -47,7 +47,7 @@ def check_delivery(bench: Workbench, place: RunCursor, changes: ChangeSet) -> No
         why = f"whether the request is fulfilled could not be checked ({found.error})"
         bench.listen(Warned(why))
         if data.verdict is Verdict.VERIFIED and not data.witnessed:
-            record.keep(replace(record.data, verdict=Verdict.UNVERIFIED, unproved=(why,)))
+            record.doubt(why)
     if found.fulfilled is not False or not first or data.climb is not None:
         return NodeOutcome.DONE
     talk = f"{place.task}.{place.attempt}"

@@ -328,6 +328,13 @@ class RunRecord:
         """Keep it until the run has ended: its entries have it then."""
         self.shop.store.runs.put(self.run, f"evidence {evidence.checked.digest}", plain(evidence))
 
+    def doubt(self, why: str) -> None:
+        """Call the change unverified for a reason that no check has, in its evidence too."""
+        kept = self.evidence(self.data.verified)
+        if kept is not None:
+            self.keep_evidence(replace(typed(Evidence, kept), verdict=Verdict.UNVERIFIED, reasons=(why,)))
+        self.keep(replace(self.data, verdict=Verdict.UNVERIFIED, unproved=(why,)))
+
     def note(self, kind: str, body: Mapping[str, object]) -> None:
         self.shop.note(kind, body)
 
