@@ -300,7 +300,7 @@ def test_a_team_plans_works_and_fixes_and_nobody_sends_whom_he_may_not(story: St
     assert report.answer == (
         "**Reported as made.** The lead had it planned, made and mended.\n\n"
         "| | change | file | | |\n| --- | --- | --- | --- | --- |\n"
-        "| 1 | centuries | `dates.py` | completed | centuries |\n\n"
+        "| 1 | centuries | `dates.py` | made | centuries |\n\n"
         "Repaired:\n- `dates.py`: the fourth century"
     )
     assert RIGHT in story.read("dates.py")

@@ -100,7 +100,7 @@ def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
     assert set(error.message.removeprefix(f"{path}: ").split("; ")) == {
         "'presett' is not a setting",
         "no guardrail preset 'loose'",
-        "there are page, standard, strict",
+        "there are standard, strict",
         "memory_mb must be a whole number, not '1 GB'",
         "backups must be above 0, not 0",
         "run_seconds must be above 0, not nan",

@@ -144,7 +144,7 @@ class ModelAttempts:
         except Conflicted as error:
             return Tried(attempt=replace(begun, refused=(error.message,)))
         changes = stands.changes
-        notes = tuple(f"{one.path} is held back: {one.reason}" for one in stands.held)
+        notes = tuple(f"held back: {one.path} ({one.told})" for one in stands.held)
         if changes.digest == task.ground.digest:
             unchanged = replace(begun, end=AttemptEnd.UNCHANGED, refused=("nothing was changed",))
             return Tried(attempt=unchanged, notes=notes)

@@ -35,8 +35,9 @@ def team_report(said: str, reported: Sequence[tuple[str, str]]) -> TeamReport:
     for change in planner["plan"]:
         result = results.get(change["id"], {"status": "failed", "detail": "nothing is reported"})
         what, path, detail = (_cell(text) for text in (change["what"], change["path"], result["detail"]))
-        rows.append(f"| {change['id']} | {what} | `{path}` | {result['status']} | {detail} |")
-        if result["status"] != "completed":
+        made = result["status"] == "completed"
+        rows.append(f"| {change['id']} | {what} | `{path}` | {'made' if made else result['status']} | {detail} |")
+        if not made:
             left.append(f"{what} ({path}): {detail}")
     parts = [
         f"**{HEADS[planner['status']]}.** {said}",

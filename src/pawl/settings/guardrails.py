@@ -310,7 +310,6 @@ def parse(name: str, text: str) -> Guardrails:
 
 def _laid_out(name: str, sections: Mapping[str, Mapping[str, Any]]) -> Guardrails:
     paths: dict[str, Any] = {key: tuple(patterns) for key, patterns in sections["paths"].items()}
-    paths["protected"] += paths.pop("also_protected", ())
     return Guardrails(name=name, **sections["limits"], **paths)
 
 

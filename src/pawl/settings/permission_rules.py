@@ -238,6 +238,7 @@ class PathPattern:
 
 
 DELETE = "Delete"
+PROMOTED = ("Change", DELETE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,8 +254,8 @@ class Rule:
     host: str = ""
     """Of a page of the web; a star stands for any part of the name."""
     source: str = ""
-    removes: bool = False
-    """About what is promoted and takes a file away; no tool is asked about it."""
+    promoted: str = ""
+    """`Change` or `Delete`: about what is promoted, whoever made it, and not about calls of tools."""
 
     def is_about(self, tool: str) -> bool:
         return tool in self.tools or bool(self.prefix and tool.startswith(self.prefix))
@@ -269,7 +270,7 @@ class Rule:
     def is_about_changes(self) -> bool:
         """Whether it speaks of what is changed, not only of one tool that changes it."""
         writes = aliases()["Edit"]
-        if self.removes:
+        if self.promoted:
             return True
         return not writes.isdisjoint(self.tools) if self.path is not None else writes <= self.tools
 
@@ -319,7 +320,7 @@ def parse_rule(text: str, source: str = "", *, known: Iterable[str] = ()) -> Rul
         return replace(rule, command=_command_pattern(what, text, source))
     if rule.tools == {WEB_FETCH}:
         return replace(rule, host=_host_pattern(what, text, source))
-    if rule.removes or (rule.tools and kinds <= {ToolKind.READS, ToolKind.WRITES}):
+    if rule.promoted or (rule.tools and kinds <= {ToolKind.READS, ToolKind.WRITES}):
         return replace(rule, path=_path(what, text, source))
     raise _wrong(text, source, f"a rule for {tool} says nothing in brackets", f"write {tool}")
 
@@ -349,13 +350,13 @@ def _about(tool: str, text: str, source: str, known: Iterable[str]) -> Rule:
         if tool.endswith(_STAR):
             return Rule(text, frozenset(), prefix=name)
         return Rule(text, frozenset({name}), prefix=f"{name}__" if whole_server else "")
-    if tool == DELETE:
-        return Rule(text, frozenset(), removes=True)
+    if tool in PROMOTED:
+        return Rule(text, frozenset(), promoted=tool)
     if tool in aliases():
         return Rule(text, aliases()[tool])
     if tool in own or tool in known:
         return Rule(text, frozenset({tool}))
-    names = sorted({*own, *known, *aliases(), DELETE})
+    names = sorted({*own, *known, *aliases(), *PROMOTED})
     near = difflib.get_close_matches(tool, names, 1)
     raise _wrong(
         text,

@@ -39,6 +39,7 @@ from pawl.settings.guardrails import presets as preset_names
 from pawl.settings.permission_rules import (
     CHANGES,
     COMMAND_TOOL,
+    DELETE,
     MCP,
     STANDS_FOR,
     WEB_FETCH,
@@ -173,7 +174,7 @@ class Permissions:
             is_link = change.after is not None and change.after.kind is NodeKind.LINK
             before, after = (node and node.kind for node in (change.before, change.after))
             for rule, ruling, fits in speaking:
-                if rule.removes and before in (None, after):
+                if rule.promoted == DELETE and before in (None, after):
                     continue
                 if rule.path is None or fits is None or any(map(fits, every)):
                     return rule.permission(ruling)

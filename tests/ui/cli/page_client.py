@@ -74,14 +74,14 @@ class Page:
         return self.post("/api/command", {"words": list(words)})
 
     @contextmanager
-    def events(self, after: int = 0) -> Iterator[Iterator[dict[str, Any]]]:
-        """The stream of events, as it comes."""
+    def events(self, after: int = 0, api: str = "/api", *, every: bool = False) -> Iterator[Iterator[dict[str, Any]]]:
+        """The stream of events, as it comes; `every` with the word that the state has changed."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
-            connection.request("GET", f"/api/events?after={after}", headers={"Authorization": f"Bearer {self.token}"})
+            connection.request("GET", f"{api}/events?after={after}", headers={"Authorization": f"Bearer {self.token}"})
             answer = connection.getresponse()
             assert answer.status == 200
-            yield _events(answer)
+            yield _events(answer, every=every)
         finally:
             connection.close()
 
@@ -96,11 +96,11 @@ class Page:
         raise AssertionError(f"no {kind} in {seen}")
 
 
-def _events(answer: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
+def _events(answer: http.client.HTTPResponse, *, every: bool) -> Iterator[dict[str, Any]]:
     while line := answer.readline():
         if line.startswith(b"data: "):
             event = json.loads(line[6:])
-            if event["id"] is not None:
+            if every or event["id"] is not None:
                 yield event
 
 
@@ -108,9 +108,10 @@ def _events(answer: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
 def page(workspace: Path, *words: str, built: bool = False) -> Iterator[Page]:
     """A server under way, with a page of one line or the built one; ended as a person ends it."""
     folder = workspace.parent / "page"
-    folder.mkdir(exist_ok=True)
-    (folder / "index.html").write_text(PAGE)
-    (folder / "main.js").write_text("1")
+    if not folder.exists():
+        folder.mkdir()
+        (folder / "index.html").write_text(PAGE)
+        (folder / "main.js").write_text("1")
     own = () if built else ("--page", str(folder))
     process = subprocess.Popen(
         [*PAWL, "web", "--no-open", "--json", *own, *words],

@@ -57,7 +57,7 @@ export default function PreviewPane() {
         )}
         {value?.running && <Button onClick={() => setKey(key + 1)}>Reload</Button>}
         {value?.framework && <Badge>{value.framework}</Badge>}
-        {value?.url && <span className="mono dim ellipsis">{value.url}</span>}
+        {value?.url && <span className="mono dim ellipsis">{value.url.split("#")[0]}</span>}
         {busy && <Spinner label="the dev server starts" />}
       </div>
       <Trouble error={preview.error} />

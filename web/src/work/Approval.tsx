@@ -31,6 +31,11 @@ export function Approval({ run, question }: { run: string; question: Question })
       try {
         await post(`/runs/${run}/answer`, { digest: question.digest, ...body });
       } catch (error) {
+        if (error instanceof Refused && error.code === "protected_refused") {
+          // Files without which this page does not come up.
+          if (confirm(`${error.message}\n\n${error.advice}`)) await answer({ ...body, protected: true });
+          return;
+        }
         if (error instanceof Refused && error.status === 409) await refresh();
         throw error;
       }

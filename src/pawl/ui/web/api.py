@@ -23,6 +23,7 @@ from pawl.core.errors import (
     NotFound,
     PathRefused,
     PawlError,
+    ProtectedRefused,
     Refused,
     StoreBusy,
     UnknownEntry,
@@ -229,6 +230,7 @@ class Api:
 
     async def answer(self, request: Request) -> object:
         run, given = request.path_params["run"], await _body(request)
+        await self._allow(run, given)
         hunks = given.get("hunks") or []
         if not isinstance(hunks, list) or not all(isinstance(one, int) for one in hunks):
             raise UsageError("hunks are numbers", advice="such as [1, 3]")
@@ -250,6 +252,9 @@ class Api:
         except UsageError as error:
             return JSONResponse(error_json(error), 409)
         return {"taken": True}
+
+    async def _allow(self, run: str, given: Mapping[str, Any]) -> None:
+        """Refuse an answer that lacks something."""
 
     async def resume(self, request: Request) -> object:
         self._session.resume(request.path_params["run"])
@@ -277,6 +282,7 @@ class Api:
         saved = await self._reader.run(lambda shop: workspace_view.save(shop, path, text, base))
         if saved["entry"] is not None:
             self._session.note(f"edited {path}; read it again before you change it")
+            self._session.changed()
         return saved
 
     async def outline(self, request: Request) -> object:
@@ -346,6 +352,14 @@ class Api:
 
 class OwnApi(Api):
     """That of the page's own sources: what is previewed is the page as a change that waits would make it."""
+
+    async def _allow(self, run: str, given: Mapping[str, Any]) -> None:
+        """Files without which the page does not come up need a yes of their own."""
+        if given.get("answer") != ApprovalAnswer.APPROVE or given.get("protected") is True:
+            return
+        asked = await self._reader.run(lambda shop: shop.asked_about(changes_of(shop, Session(shop).report(run))))
+        if asked:
+            raise ProtectedRefused("; ".join(asked), advice="the page may not come up with it: approve it once more")
 
     async def preview(self, request: Request) -> object:
         return self._pages.previewed()

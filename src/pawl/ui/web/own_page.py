@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import cached_property
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from pawl.core.merge import difference, rebase
 from pawl.core.run import Mode, RunRequest
 from pawl.core.typed import read_toml
 from pawl.settings.config import Config, host_program
+from pawl.settings.guardrails import Decision
 from pawl.ui.web.page_files import PageFile, folder_files, page_files
 from pawl.workspace.benches import open_bench
 from pawl.workspace.project import Project
@@ -72,8 +74,9 @@ class OwnPage:
         root = (Path(data) if os.path.isabs(data) else config.home / ".local/share") / "pawl"
         self.folder, self.builds = root / "page", root / "page-builds"
         self.table: dict[str, Any] = read_toml((_PACKAGE / "own_page.toml").read_text("utf-8"))
-        self.fixed = bool(given) or factory
-        """The user wants to see this page and no other."""
+        self._packed: Traversable = (Path(given) if given else _PACKAGE / "page") / SOURCES
+        self.fixed = factory or not self._packed.is_file()
+        """The user wants to see this page and no other, or there is nothing to build another one of."""
         self.factory = page_files(given)
         self._config = config
         self._lock = threading.RLock()
@@ -188,10 +191,9 @@ class OwnPage:
     @cached_property
     def packed(self) -> bytes:
         """The sources that came with Pawl."""
-        found = _PACKAGE / "page" / SOURCES
-        if not found.is_file():
-            raise UsageError("the sources of the page did not come with Pawl", advice="build them with 'make web'")
-        return found.read_bytes()
+        if not self._packed.is_file():
+            raise UsageError("the sources of the page did not come with it", advice="build them with 'make web'")
+        return self._packed.read_bytes()
 
     @cached_property
     def digest(self) -> str:
@@ -240,9 +242,11 @@ class OwnPage:
         over = difference({change.path: change.before for change in update}, now)
         merged = rebase(update, over, shop.store.blobs)
         title = f"the page of Pawl {__version__}"
-        if merged.changes:
+        judge = shop.judge_changes()
+        denied = [one.path for one in merged.changes if (said := judge(one)) and said.ruling is Decision.DENY]
+        if changes := merged.changes.without(denied):
             entry = shop.new_entry(EntryKind.EDIT, f"update: {title}", allows_protected=True)
-            done = shop.promote(entry, merged.changes)
+            done = shop.promote(entry, changes)
             self._commit(shop, done.changes, f"Update to {title}")
         if not merged.conflicts:
             return ""
@@ -257,8 +261,9 @@ class OwnPage:
         """Those of the clone that Pawl runs from, else from the registry, into the workspace: every bench has them."""
         modules = self.folder / "node_modules"
         shutil.rmtree(modules, ignore_errors=True)
-        clone = Path(str(_PACKAGE)).parents[3] / "web"
-        if (clone / "node_modules/.installed").is_file() and _same(clone, self.folder, "package-lock.json"):
+        lock, clone = self.folder / "package-lock.json", Path(str(_PACKAGE)).parents[3] / "web"
+        installed = (clone / "node_modules/.installed").is_file()
+        if installed and lock.is_file() and lock.read_bytes() == (clone / lock.name).read_bytes():
             shutil.copytree(clone / "node_modules", modules, symlinks=True, copy_function=_linked)
             return
         with open_bench(shop) as bench:
@@ -346,10 +351,6 @@ def _digest(files: Iterator[tuple[str, bytes]]) -> str:
     for path, data in sorted(files):
         whole.update(f"{path}\0{len(data)}\0".encode() + data)
     return whole.hexdigest()[:16]
-
-
-def _same(one: Path, other: Path, name: str) -> bool:
-    return (one / name).read_bytes() == (other / name).read_bytes()
 
 
 def _linked(source: str, target: str) -> None:
