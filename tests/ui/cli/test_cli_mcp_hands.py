@@ -90,3 +90,30 @@ def test_where_the_servers_fail_the_same_calls_are_made_directly_and_the_log_say
     assert any(way.startswith("files.") and " direct: " in way and "it ended with code" in way for way in taken), taken
     assert any(way.startswith("commands.run direct: ") for way in taken)
     assert not [way for way in taken if way.endswith(" mcp")]
+
+
+DIES = """\
+import os, sys
+def heard(event, given):
+    if event == "open" and isinstance(given[0], (str, bytes)) and os.fsdecode(given[0]).endswith("made.txt"):
+        os._exit(7)
+if "--hands" in sys.orig_argv:
+    sys.addaudithook(heard)
+"""
+
+
+@pytest.mark.whole
+def test_a_server_that_dies_in_mid_run_is_replaced_for_that_call_and_started_again_for_the_next(
+    project: Project, configured: Configured, state_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    pawl = project(FILES)
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "sitecustomize.py").write_text(DIES)
+    monkeypatch.setenv("PYTHONPATH", str(broken))
+    said, told = played(pawl, configured, RULES + HANDS)
+    taken = ways(state_directory)
+    assert said["verdict"] == "verified" and told[1][1].endswith("x"), told
+    dead = next(at for at, way in enumerate(taken) if "direct" in way)
+    assert taken[dead].startswith("files.read direct: ") and "it ended with code 7" in taken[dead], taken
+    assert "files.read mcp" in taken[:dead] and any(way.endswith(" mcp") for way in taken[dead:]), taken

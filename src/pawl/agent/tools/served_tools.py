@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -104,7 +105,11 @@ class RunningServer:
         raise AssertionError
 
     def _told(self, error: PawlError) -> ServerUnavailable:
-        return ServerUnavailable(f"the MCP server {self.known.name!r}: {error.message}", advice=error.advice)
+        server, advice = self.known.server, error.advice
+        if not server.host and "code 127" in error.message and os.path.isfile(server.command):
+            folder = os.path.dirname(server.command)
+            advice = f"it does not see {folder!r} in the sandbox: give it the folder of its installation with --reads"
+        return ServerUnavailable(f"the MCP server {self.known.name!r}: {error.message}", advice=advice)
 
     def _connectable(self) -> McpClient:
         server = self.known.server
