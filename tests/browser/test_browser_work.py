@@ -40,14 +40,6 @@ answer = {{ calls = [{", ".join(CALL % patch for patch in PATCHES)}] }}
 times = 0
 answer = "They return their numbers."
 """
-ASKED = """
-[[turn]]
-times = 2
-answer = { calls = [{ name = "run_command", arguments = { command = "curl http://example.invalid" } }] }
-[[turn]]
-times = 0
-answer = "Nobody answers."
-"""
 
 
 def texts(site: Site) -> tuple[str, str]:
@@ -179,3 +171,22 @@ def test_commands_are_typed_as_requests_and_a_plan_is_handed_over(opened: Open):
     tab.key("Alt+a")
     tab.css(".delivery").having("verified").seen()
     assert (site.pawl.workspace / "app.py").read_text() == RIGHT
+
+
+def test_calls_that_wait_are_allowed_once_always_in_a_run_or_not_at_all(opened: Open):
+    site = opened(TWO, EDITS)
+    tab = site.tab
+    tab.label("approval").choose("each")
+    tab.ask("let the functions return numbers")
+    tab.css(".approval").having("A call waits for your yes").seen()
+    tab.label("always in this run").click()
+    tab.button("Allow").click()
+    # The other two calls are not asked about; what came of them all is.
+    tab.css(".approval").having("A change waits for your approval").seen()
+    tab.css(".approval").text("2 files, 3 of 3 hunks chosen").seen()
+    tab.key("Alt+r")
+    tab.key("Tab")
+    tab.label("why (the model is told)").fill("no")
+    tab.key("Enter")
+    tab.css(".delivery").having("rejected: no").seen()
+    assert texts(site) == (TWO["app.py"], TWO["other.py"])

@@ -26,7 +26,17 @@ export const plural = (number: number, word: string): string => `${number} ${wor
 const ESCAPES =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: escapes are what is taken out
   /\u001b(\[[0-9;?]*[ -/]*[@-~]|\][^\u0007\u001b]*(\u0007|\u001b\\)|[@-Z\\-_])|[\u0000-\u0008\u000b-\u001f\u007f]/g;
-export const plain = (text: string): string => text.replace(ESCAPES, "");
+export const plain = (text: string): string => visible(text.replace(ESCAPES, ""));
+
+/** Letters that turn the direction of a line, written out: what is approved reads as it runs. */
+const TURNS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+export const visible = (text: string): string =>
+  text.replace(TURNS, (letter) => `⟨U+${letter.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
+
+/** Letters of a line that are drawn; of more, the number is said. */
+const DRAWN = 4000;
+export const line = (text: string): string =>
+  visible(text.length > DRAWN ? `${text.slice(0, DRAWN)} ⟨… ${text.length - DRAWN} more letters⟩` : text);
 
 /** The words for a delivery; never better than the report. */
 export const DELIVERY = {

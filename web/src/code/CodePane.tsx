@@ -16,6 +16,7 @@ import {
   useWidth,
 } from "../components";
 import { useStore } from "../events/store";
+import { visible } from "../format";
 import { go, useRoute } from "../place";
 import type { OutlineRow, TreeEntry } from "../types";
 import { Editor } from "./Editor";
@@ -118,7 +119,7 @@ function Files({ selected }: { selected: string }) {
         name: said,
         label: (
           <span className={names} title={said}>
-            {entry.name}
+            {visible(entry.name)}
             {entry.secret && <span className="dim"> (secret)</span>}
             {entry.kind === "link" && " ↗"}
           </span>

@@ -1,4 +1,5 @@
 import { lazy, memo, Suspense, useState } from "react";
+import { line, visible } from "../format";
 import type { ChangedFile, Hunk } from "../types";
 import { Badge, Check, Select, Spinner } from "./basics";
 import { pairs, type Row, rows, standing } from "./diff";
@@ -76,7 +77,7 @@ function DiffFile({
       {box}
       <details open={file.hunks.length < 40}>
         <summary>
-          <span className="path">{file.path}</span>
+          <span className="path">{visible(file.path)}</span>
           <span className="counts">
             <span className="added">+{file.added}</span> <span className="removed">−{file.removed}</span>
           </span>
@@ -143,7 +144,7 @@ const DiffHunk = memo(
                   <span className="number">{row.old}</span>
                   <span className="number">{row.now}</span>
                   <span className="sign">{row.sign}</span>
-                  <span className="text">{row.text}</span>
+                  <span className="text">{line(row.text)}</span>
                 </div>
               ))}
         </div>
@@ -159,7 +160,7 @@ function Line({ row, number }: { row: Row | null; number: number | null }) {
     <div className={`line half ${row ? CLASS[row.sign] : "none"}`}>
       <span className="number">{number}</span>
       <span className="sign">{row?.sign}</span>
-      <span className="text">{row?.text}</span>
+      <span className="text">{row && line(row.text)}</span>
     </div>
   );
 }

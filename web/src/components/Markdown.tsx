@@ -1,4 +1,5 @@
 import { memo, type ReactNode } from "react";
+import { visible } from "../format";
 import { type Inline, type MarkdownBlock, parseMarkdown, safeAddress, splitBlocks } from "./markdown";
 
 /** Markdown of a model or a file: text only, nothing is loaded, links show where they lead. */
@@ -25,7 +26,7 @@ function block(one: MarkdownBlock, key: number): ReactNode {
     case "code":
       return (
         <pre key={key} tabIndex={0} data-language={one.language}>
-          <code>{one.text}</code>
+          <code>{visible(one.text)}</code>
         </pre>
       );
     case "quote":
@@ -81,14 +82,14 @@ function spans(parts: Inline[]): ReactNode {
   return parts.map((part, key) => {
     switch (part.kind) {
       case "text":
-        return part.text;
+        return visible(part.text);
       case "code":
         return PLACE.test(part.text) ? (
           <a key={key} className="place" href={`#/code/${encodeURI(part.text)}`}>
             <code>{part.text}</code>
           </a>
         ) : (
-          <code key={key}>{part.text}</code>
+          <code key={key}>{visible(part.text)}</code>
         );
       case "strong":
         return <strong key={key}>{spans(part.children)}</strong>;

@@ -20,6 +20,8 @@ interface Shown {
   began: string;
   blocks: Block[];
   live: boolean;
+  /** It has not ended, and nobody here works on it: its server was killed, or it is a terminal's. */
+  left: boolean;
   node: string;
 }
 
@@ -63,12 +65,21 @@ function shownRuns(
   const shown: Shown[] = [];
   for (const [id, blocks] of turnsToBlocks(turns))
     if (!runs.get(id)?.whole)
-      shown.push({ id, began: turns.find((turn) => turn.run === id)!.time, blocks, live: false, node: "" });
+      shown.push({
+        id,
+        began: turns.find((turn) => turn.run === id)!.time,
+        blocks,
+        live: false,
+        left: false,
+        node: "",
+      });
   for (const run of runs.values()) {
     const mine = session.conversation !== "" && run.conversation === session.conversation;
     if (!(mine && (run.whole || run.state !== "ended")) && !followed.includes(run.id)) continue;
-    const live = run.state !== "ended" && run.report === null && run.id === session.run;
-    shown.push({ id: run.id, began: run.began, blocks: run.blocks, live, node: run.node });
+    const open = run.state !== "ended" && run.report === null;
+    const live = open && run.id === session.run;
+    const left = open && !live && run.state === "working" && !session.working;
+    shown.push({ id: run.id, began: run.began, blocks: run.blocks, live, left, node: run.node });
   }
   return shown;
 }
@@ -219,6 +230,14 @@ function Run({ run, from }: { run: Shown; from: number }) {
       {run.live && (
         <div className="dim live">
           <Spinner /> {run.node || "begins"}
+        </div>
+      )}
+      {run.left && (
+        <div className="actions">
+          <Badge tone="warn">not at work here</Badge>
+          <Button tone="primary" onClick={() => attempt(() => post(`/runs/${run.id}/resume`))}>
+            Resume
+          </Button>
         </div>
       )}
     </article>

@@ -56,6 +56,8 @@ def _socket(port: int) -> socket.socket:
     if not 0 <= port < 1 << 16:
         raise UsageError(f"--port {port} is not a port", advice="give one from 1024 to 65535")
     listening = socket.socket()
+    # The port of a server that was killed can be had at once; one that somebody listens on cannot.
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((LOOPBACK, port))
         # Whoever is told the address can connect at once.

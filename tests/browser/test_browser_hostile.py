@@ -1,0 +1,95 @@
+"""Text of a model, of files and of commands that would like to be more than text, in the page of `pawl web`: nothing
+is asked of anybody else, and no script runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from browser.chrome import Site
+from ui.cli.projects import SETTINGS
+
+pytestmark = [pytest.mark.browser, pytest.mark.spec("F7"), pytest.mark.attack("A59")]
+
+Open = Callable[..., Site]
+ELSEWHERE = "http://127.0.0.1:9/stolen"
+TURN = "‮"
+SAID = f"""# <script>window.ran = 1</script>
+
+<img src="{ELSEWHERE}.png" onerror="window.ran = 1"> <svg onload="window.ran = 1"></svg>
+<iframe srcdoc="<script>parent.ran = 1</script>"></iframe> <link rel=stylesheet href="{ELSEWHERE}.css">
+<style>@import "{ELSEWHERE}.css"; body {{ background: url({ELSEWHERE}.gif) }}</style>
+
+![pixel]({ELSEWHERE}.png) ![data](data:text/html,<script>window.ran=1</script>)
+[run](javascript:window.ran=1) [run too](JaVa\tScript:window.ran=1) [data](data:text/html;base64,PHNjcmlwdD4=)
+[shown]({ELSEWHERE}) <javascript:window.ran=1> <{ELSEWHERE}>
+
+| <img src=x onerror=window.ran=1> | [x](vbscript:x) |
+| --- | --- |
+| {TURN}reversed | `<script>window.ran = 1</script>` |
+
+```html
+<script>window.ran = 1</script>
+```
+"""
+NAME = "<img src=x onerror=window.ran=1>.py"
+FILES = {
+    **SETTINGS,
+    NAME: "value = 1\n",
+    f"safe{TURN}yp.exe": "x\n",
+    "page.html": "<script>window.ran = 1</script>\n",
+    "long.txt": "a" * 200_000 + "\nend\n",
+    "README.md": SAID,
+}
+
+
+def answers(*turns: object) -> str:
+    """A script of TOML, in which every text is a JSON text."""
+    return "".join(f"[[turn]]\nanswer = {turn}\n" for turn in turns)
+
+
+def call(name: str, **arguments: str) -> str:
+    given = ", ".join(f"{key} = {json.dumps(value)}" for key, value in arguments.items())
+    return f"{{ name = {json.dumps(name)}, arguments = {{ {given} }} }}"
+
+
+def test_nothing_that_a_model_a_file_or_a_command_says_runs_or_loads(opened: Open):
+    script = "<script>window.ran = 1</script>"
+    printed = f"printf '</pre>{script}\\033]8;;javascript:window.ran=1\\007link\\n'; head -c 300000 long.txt"
+    calls = [
+        call("run_command", command=printed),
+        call("strict_patch", path=NAME, old="value = 1", new=f"value = 2  # {TURN}</span>{script}"),
+        call("strict_patch", path="long.txt", old="end", new="b" * 50_000),
+    ]
+    site = opened(FILES, answers(f"{{ text = {json.dumps(SAID)}, calls = [{', '.join(calls)}] }}", json.dumps(SAID)))
+    tab = site.tab
+    tab.ask(SAID)
+    tab.status("waits for you")
+    for number in range(tab.css("details.tool").count()):
+        tab.css("details.tool").nth(number).css("summary").click()
+    for way in ("whole file", "side by side", "inline"):
+        tab.css(".approval .bar select").choose(way)
+        tab.css(".approval .diff-file").seen()
+    tab.shot("hostile-1280")
+    # No link leads anywhere but to what it shows.
+    links = tab.evaluate("[...document.querySelectorAll('a[href]')].map((one) => one.getAttribute('href'))")
+    assert links and all(one.startswith(("http://", "https://", "#")) for one in links)
+    alive = "img:not(.cm-widgetBuffer), svg[onload], iframe, script:not([src]), .markdown style, link[href*='stolen']"
+    assert tab.evaluate(f"[...document.querySelectorAll({json.dumps(alive)})].map((one) => one.outerHTML)") == []
+    assert TURN not in tab.css(".approval").words() and "⟨U+202E⟩" in tab.css(".approval").words()
+    tab.key("Alt+a")
+    tab.status("ready")
+    for pane in ("code", "proof", "time", "money"):
+        tab.go(pane)
+        tab.css("#pane").seen()
+    tab.go("code")
+    tab.role("tree", "files").having("⟨U+202E⟩").seen()
+    tab.role("tree", "files").css("[role=treeitem]").having("<img src=x").click()
+    tab.css(".editor .cm-content").having("value = 2").seen()
+    for path in ("README.md", "page.html", "long.txt"):
+        tab.role("tree", "files").css("[role=treeitem]").having(path).click()
+        tab.css(".editor-bar").having(path).seen()
+    assert tab.evaluate("window.ran") is None
+    names = tab.evaluate("performance.getEntriesByType('resource').map((one) => new URL(one.name).origin)")
+    assert set(names) == {f"http://127.0.0.1:{site.server.port}"}
