@@ -8,6 +8,7 @@ import itertools
 import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 from importlib import resources
 from pathlib import Path
 
@@ -67,6 +68,8 @@ class FrameworkCommands:
     """Finds the tests of changed files by itself."""
     some: tuple[str, ...]
     select: Selection
+    part: Mapping[str, str] = field(default_factory=dict)
+    """Variables for a part of the suite, such as that its tests run in one process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

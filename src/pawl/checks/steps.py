@@ -278,6 +278,8 @@ class Tests:
             sign = f"pawl-{secrets.token_hex(8)}"
             guarded = watched(subject.files, words, subject.added, sign)
             env = {} if starts_runner(words) else subject.import_path()
+            if subject.chosen is not None and detection.framework is not None:
+                env = {**env, **detection.framework.commands.part}
             completed = subject.run_first([served(subject.services, guarded or words)], env)
             if guarded and completed is not None and _is_too_old(completed):
                 guarded, completed = (), subject.run_first([served(subject.services, words)], env)

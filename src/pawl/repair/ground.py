@@ -15,6 +15,7 @@ from importlib import resources
 from typing import Any
 
 from pawl.checks.catalog import Detection, detect
+from pawl.checks.known_commands import known_commands
 from pawl.checks.language_steps import lint_fixed
 from pawl.checks.output import places
 from pawl.checks.report import UNLISTED
@@ -170,6 +171,8 @@ class PythonGround(RepairGround):
     """The tests are run each for itself: one hangs, or ends the interpreter."""
     _completed: Completed | None = None
     """How the last run of the suite ended; None where it did not end by itself."""
+    _script: tuple[str, ...] = ()
+    """The script of the project's that ran the suite, with its words."""
 
     def __post_init__(self) -> None:
         self.aim = aim_at(self.request.targets, self.bench.files.walk(), self.bench.files.read)
@@ -189,7 +192,7 @@ class PythonGround(RepairGround):
     @property
     def framework(self) -> str:
         assert self.detection.framework is not None
-        return self.detection.framework.name
+        return "unittest" if self._script else self.detection.framework.name
 
     def limits(self, seconds: float) -> Limits:
         return self.shop.config.settings.limits(seconds)
@@ -201,6 +204,7 @@ class PythonGround(RepairGround):
             root=self.shop.workspace,
             targets=self.aim.sources,
             tests=_words(self.request.test_command, self.framework),
+            script=self._script,
             seconds=seconds,
             workers=workers,
             memory_bytes=self.limits(seconds).memory_bytes // max(1, workers),
@@ -262,6 +266,8 @@ class PythonGround(RepairGround):
         if verdict is None:
             runner = StallGuard(self.bench, self.silence)
             verdict = Tests().run(replace(self.subject, runner=runner))
+            if any(finding.tool == "unittest" for finding in verdict.findings):
+                self._script = _script(verdict.command)
             self._completed = None if runner.fell_silent else runner.completed
             if runner.fell_silent:
                 verdict = self._surveyed() or Tests().run(self.subject)
@@ -272,7 +278,7 @@ class PythonGround(RepairGround):
     def _surveyed(self) -> CheckResult | None:
         """How each test stands while some hang or end the interpreter; None when none does."""
         request = self.request_for((), self.request.seconds)
-        where = where_it_hangs(self.subject, self.framework, request.tests, self.silence)
+        where = where_it_hangs(self.subject, self.framework, request.tests, self.silence) if not self._script else ""
         if where:
             message = f"{where} does not end when it is imported"
             return failed("tests", message, [Diagnostic(tool=self.framework, message=message, code=HANGS)])
@@ -350,6 +356,9 @@ class PythonGround(RepairGround):
         if self.framework == "pytest":
             return ("pytest", test)
         path, *names = test.split("::")
+        known = known_commands(self.shop.config).load(self.shop.workspace)
+        if labelled := known and known.with_labels([path]):
+            return labelled.with_python(self.subject.python)
         module = path.removesuffix(".py").replace("/", ".")
         return (self.subject.python, "-m", "unittest", ".".join((module, *names))) if path.endswith(".py") else ()
 
@@ -417,6 +426,16 @@ def _words(test_command: Sequence[str], framework: str) -> tuple[str, ...]:
     for number, word in enumerate(words):
         if word.rsplit("/", 1)[-1] in (framework, "py.test"):
             return tuple(words[number + 1 :])
+    return ()
+
+
+def _script(command: Sequence[str]) -> tuple[str, ...]:
+    """The script that a command of Python runs, with its words; none where it runs a module."""
+    for at, word in enumerate(command):
+        if word.endswith(".py"):
+            return tuple(command[at:])
+        if word in ("-m", "-c"):
+            break
     return ()
 
 

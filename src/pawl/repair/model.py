@@ -27,6 +27,8 @@ class RepairRequest:
     """Sources that may be edited, relative to the root; empty means every source that the tests import."""
     tests: tuple[str, ...] = ()
     """Words for the framework: files, folders, ids, options."""
+    script: tuple[str, ...] = ()
+    """A script of the project's that sets up and runs unittest's tests, with its words."""
     seconds: float = 60.0
     workers: int = 2
     memory_bytes: int = 3 << 30

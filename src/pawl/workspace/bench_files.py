@@ -99,8 +99,12 @@ class BenchFiles:
                 self._made.discard(above)
 
     def exists(self, path: str) -> bool:
+        """Whether it stands there; behind a symbolic link, such as an environment kept elsewhere, nothing does."""
         with self._opened(path, secrets=True) as (surface, place):
-            return surface.look(place) is not None
+            try:
+                return surface.look(place) is not None
+            except PathRefused:
+                return False
 
     def ignores(self, folder: str) -> bool:
         """Whether what is in the folder stays on the bench."""

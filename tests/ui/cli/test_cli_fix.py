@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -39,6 +42,72 @@ def test_a_unittest_suite_is_repaired_and_the_repair_can_be_undone(project: Proj
     assert said.err.splitlines()[:3] == ["running the suite", "1 failing", "searching for a patch"]
     assert pawl("undo", "1").code == 0
     assert (pawl.workspace / "app.py").read_text() == WRONG
+
+
+OWN_RUNNER = {
+    "runtests.py": """\
+        import sys
+        import unittest
+        import settings
+        settings.configured = True
+        names = [word for word in sys.argv[1:] if not word.startswith("-")] or ["tests.test_app"]
+        done = unittest.TextTestRunner(verbosity=2).run(unittest.defaultTestLoader.loadTestsFromNames(names))
+        sys.exit(not done.wasSuccessful())
+    """,
+    "settings.py": "configured = False\n",
+    "app.py": WRONG,
+    "cases.py": """\
+        import unittest
+        import settings
+
+        class Case(unittest.TestCase):
+            taken = []
+
+            def setUp(self):
+                assert settings.configured and not Case.taken
+                Case.taken.append(self)
+
+            def tearDown(self):
+                Case.taken.clear()
+    """,
+    "tests/__init__.py": "",
+    "tests/test_app.py": """\
+        import settings
+        if not settings.configured:
+            raise RuntimeError("settings are not configured")
+        from app import after
+        from cases import Case
+
+        class AppTest(Case):
+            def test_after(self):
+                self.assertEqual(after(2), 3)
+
+            def test_later(self):
+                self.assertEqual(after(5), 6)
+
+            def test_nothing(self):
+                self.assertTrue(after)
+    """,
+}
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("words", [(), ("tests/test_app.py",), ("--test", "python3 runtests.py -v")])
+def test_a_suite_that_only_a_script_of_the_projects_sets_up_is_repaired(project: Project, words: tuple[str, ...]):
+    pawl = project({path: textwrap.dedent(text) for path, text in OWN_RUNNER.items()})
+    said = pawl("fix", *words)
+    assert said.code == 0 and said.lines[0] == "before    2 failed, 1 passed", said
+    assert (pawl.workspace / "app.py").read_text() == RIGHT
+
+
+def test_an_environment_that_is_linked_into_the_workspace_serves_the_tests(project: Project, tmp_path: Path):
+    pawl = project({"app.py": RIGHT, "test_app.py": UNITTEST, "requirements.txt": "", ".gitignore": ".venv\n"})
+    environment = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    (pawl.workspace / ".venv").symlink_to(environment)
+    (Path(os.environ["PAWL_STATE"]) / "packages").mkdir()  # noqa: TID251
+    said = pawl("fix")
+    assert said.out.startswith("nothing fails"), said
 
 
 @pytest.mark.whole

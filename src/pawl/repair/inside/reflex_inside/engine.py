@@ -22,7 +22,7 @@ from reflex_inside.patch_choice import Choice
 from reflex_inside.patch_search import Judge, JudgingPlan, PatchSearch, Pool, pairs, partial_fixes
 from reflex_inside.processes import Catch, forked, silence
 from reflex_inside.program import Facts, Frontier, Program, editable_paths, gather_facts, is_own
-from reflex_inside.suite import EngineRequest, EventPipe, Suite, SuiteBaseline, run_host, take_baseline
+from reflex_inside.suite import EngineRequest, EventPipe, Suite, SuiteBaseline, machinery, run_host, take_baseline
 from reflex_inside.trace import LineSuspicion, Observed, clusters, files_run, suspect, trace_suite
 
 TRACE_SHARE = 0.15
@@ -102,7 +102,7 @@ class Engine:
         # What broke while tests were collected is no longer imported, and no test that runs enters it.
         root, pattern = self.request.root, self.request.test_paths
         broken = {path for problem in suite.problems for path, _ in problem.frames if is_own(path, root, pattern)}
-        paths = editable_paths(root, pattern, {case.path for case in suite.cases})
+        paths = editable_paths(root, pattern, {case.path for case in suite.cases} | machinery(suite))
         paths += sorted(broken.difference(paths))
         if len(paths) > MANY_SOURCES:
             tests = sorted(baseline.failing, key=lambda index: baseline.outcomes[index].timed_out)

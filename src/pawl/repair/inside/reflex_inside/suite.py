@@ -7,6 +7,7 @@ import copy
 import importlib.util
 import json
 import os
+import runpy
 import sys
 import time
 import unittest
@@ -240,6 +241,7 @@ class EngineRequest:
     root: str
     targets: tuple[str, ...]
     tests: tuple[str, ...]
+    script: tuple[str, ...]
     seconds: float
     workers: int
     memory_bytes: int
@@ -277,6 +279,27 @@ def pass_on(error: BaseException | None) -> None:
         raise error
 
 
+class FirstError(unittest.TestResult):
+    """Keeps the first error of a test as it was raised; after it the test still takes down what it set up."""
+
+    error: BaseException | None = None
+
+    def addError(self, test: unittest.TestCase, err: Any) -> None:  # noqa: N802
+        self.error = self.error or err[1]
+
+    addFailure = addError  # noqa: N815
+
+    def addSkip(self, test: unittest.TestCase, reason: str) -> None:  # noqa: N802
+        self.error = self.error or unittest.SkipTest(reason)
+
+    def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: Any) -> None:  # noqa: N802
+        if err is not None:
+            self.addError(test, err)
+
+    def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802
+        self.error = self.error or AssertionError("unexpected success")
+
+
 class UnittestCase:
     """A test of the standard library's framework, run outside any runner."""
 
@@ -290,13 +313,14 @@ class UnittestCase:
         return getattr(type(self.test), self.test._testMethodName, None)
 
     def run(self) -> None:
-        test = copy.copy(self.test)
+        test, result = copy.copy(self.test), FirstError()
         with Catch() as caught:
             type(test).setUpClass()
-            test.debug()
-        with Catch():
-            type(test).tearDownClass()
-        pass_on(caught.error)
+            test(result)
+        for ends in (type(test).tearDownClass, type(test).doClassCleanups):
+            with Catch():
+                ends()
+        pass_on(caught.error or result.error)
 
 
 REPORTED = frozenset({"xfail"})
@@ -500,10 +524,40 @@ def run_pytest(request: EngineRequest, work: Work, pauses: tuple[Pause, Pause] =
 def run_unittest(request: EngineRequest, work: Work) -> Suite:
     loader = unittest.TestLoader()
     places = [word for word in request.tests if not word.startswith("-")]
-    suite = Suite()
     found = [_load(loader, place, request.root) for place in places] if places else [loader.discover(request.root)]
     if not places and not any(True for tests in found for _ in _flat(tests)):
         found = [loader.discover(request.root, pattern="*test*.py")]
+    suite = _suite_of(found)
+    work(suite)
+    return suite
+
+
+def run_script(request: EngineRequest, work: Work) -> Suite:
+    """The project's own script sets everything up (settings, databases); its suite is taken where it would be run."""
+    taken: list[Suite] = []
+
+    def take(_: unittest.TextTestRunner, tests: Any) -> unittest.TestResult:
+        if not taken:
+            taken.append(_suite_of([tests]))
+            work(taken[0])
+        return unittest.TestResult()
+
+    runs, unittest.TextTestRunner.run = unittest.TextTestRunner.run, take  # type: ignore[assignment,method-assign]
+    sys.argv = list(request.script)
+    sys.path.insert(0, os.path.dirname(os.path.abspath(request.script[0])))
+    try:
+        with Catch() as caught:
+            runpy.run_path(request.script[0], run_name="__main__")
+    finally:
+        unittest.TextTestRunner.run = runs  # type: ignore[method-assign]
+    if not taken:
+        error = caught.error or "it ended before it ran a test"
+        taken.append(Suite(problems=[Problem(request.script[0], type(error).__name__, str(error))]))
+    return taken[0]
+
+
+def _suite_of(found: list[unittest.TestSuite]) -> Suite:
+    suite = Suite()
     for test in (test for tests in found for test in _flat(tests)):
         if type(test).__module__ == "unittest.loader":
             error = getattr(test, "_exception", None)
@@ -513,7 +567,6 @@ def run_unittest(request: EngineRequest, work: Work) -> Suite:
             suite.problems.append(Problem(test.id(), kind, message, frames_of(trace)))
         else:
             suite.cases.append(UnittestCase(test))
-    work(suite)
     return suite
 
 
@@ -534,8 +587,16 @@ def _flat(tests: Any) -> Iterator[unittest.TestCase]:
             yield test
 
 
+def machinery(suite: Suite) -> set[str]:
+    """The files of the classes that tests inherit from: an edit there changes what a test is."""
+    cases = [getattr(case, "standard", None) or case for case in suite.cases]
+    tests = {type(case.test) for case in cases if isinstance(case, UnittestCase)}
+    modules = {above.__module__ for test in tests for above in test.__mro__}
+    return {getattr(sys.modules.get(name), "__file__", None) or "" for name in modules}
+
+
 def run_host(request: EngineRequest, work: Work) -> Suite:
     """Collects the suite and gives it to `work` while the framework is still set up."""
     if request.framework == "pytest" and importlib.util.find_spec("pytest"):
         return run_pytest(request, work)
-    return run_unittest(request, work)
+    return run_script(request, work) if request.script else run_unittest(request, work)
