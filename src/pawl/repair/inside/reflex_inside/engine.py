@@ -17,12 +17,13 @@ from typing import Any
 
 from reflex_inside.generator import Generator
 from reflex_inside.holes import CandidateStream, Nursery
+from reflex_inside.hosts import machinery, run_host
 from reflex_inside.import_edits import Definitions, Zygote, mendable, outside_candidates
 from reflex_inside.patch_choice import Choice
 from reflex_inside.patch_search import Judge, JudgingPlan, PatchSearch, Pool, pairs, partial_fixes
 from reflex_inside.processes import Catch, forked, silence
 from reflex_inside.program import Facts, Frontier, Program, editable_paths, gather_facts, is_own
-from reflex_inside.suite import EngineRequest, EventPipe, Suite, SuiteBaseline, machinery, run_host, take_baseline
+from reflex_inside.suite import EngineRequest, EventPipe, Suite, SuiteBaseline, take_baseline
 from reflex_inside.trace import LineSuspicion, Observed, clusters, files_run, suspect, trace_suite
 
 TRACE_SHARE = 0.15

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from reflex_inside.expressions import negations
 from reflex_inside.generator import NARROW, Generator, own_expressions
+from reflex_inside.hosts import run_host, run_pytest
 from reflex_inside.patch_search import PROGRESS_SECONDS, JudgingPlan, PatchSearch
 from reflex_inside.processes import Catch, Child, end_child, forked, limit_memory, receive, send, silence, tracing
 from reflex_inside.program import (
@@ -36,7 +37,7 @@ from reflex_inside.program import (
 )
 from reflex_inside.site import Site
 from reflex_inside.statements import changed_statements
-from reflex_inside.suite import EngineRequest, Problem, Suite, run_host, run_pytest
+from reflex_inside.suite import EngineRequest, Problem, Suite
 from reflex_inside.trace import LineSuspicion
 
 if TYPE_CHECKING:
