@@ -99,6 +99,7 @@ def test_every_prompt_is_used_and_every_use_has_a_prompt():
         "requests/safe_stub",
         "requests/surgical_patch",
         "requests/user_request_form",
+        *(f"spec/{step}" for step in ("specify", "clarify", "answers", "plan", "tasks", "converge")),
     }
     assert used <= set(PROMPTS.names())
 

@@ -628,3 +628,29 @@ def test_data_belongs_to_the_tests_where_only_they_name_it(path: str, product: s
     before, after = (Node.file(blobs.put(one)) for one in (b"1", b"2"))
     found = data_of_tests(ChangeSet.of([Change(path, before, after)]), blobs, FolderFiles(tmp_path))
     assert found == ({path} if owned else frozenset())
+
+
+@pytest.mark.spec("E11")
+@pytest.mark.parametrize(
+    "path, message, verdict",
+    [
+        ("tests/test_new.py", "ModuleNotFoundError: No module named 'new'", Verdict.VERIFIED),
+        ("tests/test_new.py", "SyntaxError: invalid syntax", Verdict.FAILED),
+        ("tests/test_new.py", "fixture 'made_up' not found", Verdict.FAILED),
+        ("tests/test_old.py", "assert 1 == 2", Verdict.FAILED),
+    ],
+)
+def test_tests_before_their_code_are_accepted_when_they_fail_for_want_of_it(path: str, message: str, verdict: Verdict):
+    found = Diagnostic(tool="pytest", message=message, test=f"{path}::test_it", code=message.partition(":")[0])
+    made = checked(Counts(passed=1), suite(Status.FAIL, Counts(passed=1, failed=1), (found,)))
+    made = replace(made, paths=("tests/test_new.py",))
+    assert decide(made, Requirements(red=True)).verdict is verdict
+    assert decide(made, Requirements()).verdict is Verdict.FAILED
+
+
+@pytest.mark.spec("E11")
+def test_tests_before_their_code_that_pass_or_come_with_code_are_refused():
+    made = checked(Counts(passed=1), suite(Status.PASS, Counts(passed=2)))
+    passing = decide(replace(made, paths=("tests/test_new.py",)), Requirements(red=True))
+    assert passing.refused == ("no test that was written fails: it shows nothing that is missing",)
+    assert "'new.py' is no test" in decide(replace(made, paths=("new.py",)), Requirements(red=True)).refused[1]

@@ -7,7 +7,9 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from ui.cli.console import Pawl, Said
+from ui.cli.console import PAWL, Pawl, Said
+
+LONGEST = 900
 
 REVIEW_OFF = 'review = "off"\n'
 
@@ -52,8 +54,20 @@ class SpecStory:
         return self.git("log", "--reverse", "--format=%s").splitlines()
 
     def spec(self, *words: str) -> Said:
-        asks = words[0] not in ("orchestrate", "analyze", "status", "issues")
-        return self.pawl("spec", *words, *(("--model", self.model) if asks else ()))
+        if words[0] in ("orchestrate", "analyze", "status", "issues"):
+            return self.pawl("spec", *words)
+        # A wave is silent while its tests run, on a slow machine for longer than others are waited for.
+        line = [*PAWL, "spec", *words, "--model", self.model]
+        done = subprocess.run(
+            line,
+            cwd=self.pawl.workspace,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=LONGEST,
+            check=False,
+        )
+        return Said(done.returncode, done.stdout, done.stderr)
 
     def planned(self) -> None:
         assert self.spec("orchestrate").code == 0

@@ -88,3 +88,68 @@ def test_what_cannot_be_planned_is_told_with_the_next_step(repository: Pawl, tas
         laid(repository.workspace, tasks=tasks)
     said = repository("spec", *words)
     assert said.code == 42 and told in said.err, said
+
+
+@pytest.mark.spec("E11")
+@pytest.mark.parametrize("name", ["issues.json", "issues.md"])
+def test_tasks_go_to_issues_and_come_back_ticked_and_with_new_ones(repository: Pawl, name: str):
+    laid(repository.workspace, tasks=TASKS)
+    file = repository.workspace / name
+    assert repository("spec", "issues", "export", name).lines == [f"5 issues in {name}"]
+    text = file.read_text()
+    if name.endswith(".json"):
+        text = text.replace('"state": "open"', '"state": "closed"', 1)
+        text = text.replace('"issues": [', '"issues": [{"title": "Count bytes in src/wc/bytes.py", "number": 7},')
+    else:
+        text = text.replace("State: open", "State: closed", 1) + "\n## Count bytes in src/wc/bytes.py\n"
+    file.write_text(text)
+    found = repository.json("spec", "issues", "import", name)
+    assert (found["ticked"], found["new"]) == (["T001"], ["T006"])
+    tasks = (repository.workspace / "specs/001-word-count/tasks.md").read_text()
+    assert tasks.startswith(TASKS.replace("[ ] T001", "[x] T001").rstrip())
+    assert "- [ ] T006 Count bytes in src/wc/bytes.py" in tasks
+    again = repository.json("spec", "issues", "import", name, "--dry-run")
+    assert again["ticked"] == []
+
+
+@pytest.mark.spec("E11")
+def test_issues_need_a_file_or_a_host(repository: Pawl):
+    laid(repository.workspace, tasks=TASKS)
+    (repository.workspace / "odd.json").write_text("[1]")
+    nothing, odd, host = repository.many(
+        [("spec", "issues"), ("spec", "issues", "import", "odd.json"), ("spec", "issues", "export", "--github")]
+    )
+    assert nothing.code == odd.code == host.code == 42
+    assert "'export' or 'import'" in nothing.err and "no list of issues" in odd.err
+    assert "gh" in host.err or "origin" in host.err
+
+
+@pytest.mark.spec("E11")
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        (("specify",), "there is no idea"),
+        (("plan",), "spec.md is not there"),
+        (("tasks",), "plan.md is not there"),
+        (("analyze", "all"), "takes no 'all'"),
+    ],
+)
+def test_a_step_that_lacks_what_it_reads_names_the_step_before_it(repository: Pawl, words, told: str):
+    laid(repository.workspace, tasks=TASKS)
+    said = repository("spec", *words)
+    assert said.code == 42 and told in said.err, said
+
+
+@pytest.mark.spec("E11")
+def test_a_step_shows_its_request_which_is_bound_to_the_folder(repository: Pawl):
+    (repository.workspace / ".specify/templates").mkdir(parents=True)
+    (repository.workspace / ".specify/templates/spec-template.md").write_text(
+        "# Feature Specification: [FEATURE NAME]\n"
+    )
+    (repository.workspace / ".specify/memory").mkdir()
+    (repository.workspace / ".specify/memory/constitution.md").write_text("# Laws\n\n### Library first\n")
+    said = repository("spec", "specify", "--dry-run", "I want to count the words of a text")
+    assert said.code == 0, said
+    assert "Scope: specs/001-count-words-text/" in said.out
+    assert "Follow the template .specify/templates/spec-template.md." in said.out
+    assert "Keep to .specify/memory/constitution.md." in said.out

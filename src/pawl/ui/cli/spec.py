@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pawl.core.errors import UsageError
-from pawl.core.run import DeliveryState
-from pawl.ui.cli.call import Call, check_range
-from pawl.ui.cli.do import spending
-from pawl.ui.cli.encoder import EXIT_CODES, picked
+from pawl.core.run import DeliveryState, RunRequest
+from pawl.ui.cli.call import Call, check_range, given_bytes
+from pawl.ui.cli.do import carry, piped_input, spending
+from pawl.ui.cli.encoder import EXIT_CODES, EXIT_WAITING, picked
 from pawl.ui.cli.parser import (
     Command,
     accept_option,
@@ -31,18 +33,25 @@ if TYPE_CHECKING:
     from pawl.agent.specification.wave_executor import WaveReport
     from pawl.workspace.project import Project
 
+MOST_BYTES = 4 << 20
 PARTLY, UNVERIFIED = EXIT_CODES[DeliveryState.PARTLY], EXIT_CODES[DeliveryState.UNVERIFIED]
 """Exit codes."""
 
 
 def spec_words(parser: ArgumentParser) -> None:
     parser.add_argument("action", choices=list(_ACTIONS), metavar="STEP", help=f"one of {', '.join(_ACTIONS)}")
-    parser.add_argument("words", nargs="*", metavar="WORDS", help="for specify: the idea")
+    parser.add_argument(
+        "words",
+        nargs="*",
+        metavar="WORDS",
+        help="specify: the idea; issues: export or import, and a file",
+    )
     parser.add_argument("--spec", metavar="NAME", help="the specification, by name or number (default: the newest)")
     parser.add_argument("--wave", type=int, metavar="N", help="execute: only this wave")
     parser.add_argument("--task", metavar="ID", help="execute: only this task, such as T012")
     parser.add_argument("--resume", action="store_true", help="execute: go on where it was interrupted")
     parser.add_argument("--parallel", type=int, metavar="N", help="execute: tasks side by side (default 4)")
+    parser.add_argument("--github", action="store_true", help="issues: those of the repository's host, through gh")
     dry_run_option(parser)
     accept_option(parser)
     test_option(parser)
@@ -64,6 +73,70 @@ def _found(shop: Project, call: Call) -> SpecFolder:
             f"'pawl spec {call.options.action}' takes no {call.options.words[0]!r}", advice="name another with --spec"
         )
     return found_spec(shop, call.options.spec or "")
+
+
+def _specify(shop: Project, call: Call) -> int:
+    from pawl.agent.specification.spec_folder import found_spec, new_spec
+
+    idea = piped_input(call, " ".join(call.options.words))
+    if not idea.strip():
+        raise UsageError("there is no idea", advice="pawl spec specify 'a command that counts words'")
+    known = call.options.spec
+    return _step(found_spec(shop, known) if known else new_spec(shop, idea), "specify", idea, call)
+
+
+def _step_with_words(shop: Project, call: Call) -> int:
+    from pawl.agent.specification.spec_folder import found_spec
+
+    one, words = found_spec(shop, call.options.spec or ""), piped_input(call, " ".join(call.options.words))
+    code = _step(one, call.options.action, words, call)
+    if code == 0 and call.options.action in ("tasks", "converge"):
+        # What cannot be read is told now, not when it is to be executed.
+        one.tasks()
+    return code
+
+
+def _step(one: SpecFolder, step: str, words: str, call: Call) -> int:
+    from pawl.agent.specification.spec_steps import request_of, step_run
+
+    options = call.options
+    text = request_of(one, step, words)
+    if options.dry_run:
+        return call.answer({"spec": one.name, "request": text}, text)
+    order = RunRequest(
+        text=text,
+        model=options.model or "",
+        reasoning=options.reasoning or "",
+        budget=spending(call),
+        attended=call.can_ask,
+    )
+    return carry(one.shop, call, lambda session: step_run(session, one, step, order), thoughts=options.thoughts)
+
+
+def _clarify(shop: Project, call: Call) -> int:
+    from pawl.agent.specification.spec_steps import QUESTIONS, questions, with_answers
+
+    one = _found(shop, call)
+    asked = questions(one.read(QUESTIONS))
+    if not asked:
+        code = _step(one, "clarify", "", call)
+        asked = questions(one.read(QUESTIONS))
+        if code or not asked:
+            return code
+    if call.can_ask:
+        answered = [replace(each, answer=each.answer or call.line(f"{each.text}\n> ") or "") for each in asked]
+        one.write({QUESTIONS: with_answers(one.read(QUESTIONS), answered)}, f"answers of {one.name}")
+        asked = questions(one.read(QUESTIONS))
+    if left := [each for each in asked if not each.answer]:
+        call.aside.say(
+            f"{counted(len(left), 'question')} open in {one.path}/{QUESTIONS}: answer there, then call it again"
+        )
+        return EXIT_WAITING
+    told = "\n".join(f"{each.text}\n{each.answer}" for each in asked)
+    code = _step(one, "answers", told, call)
+    if code == 0:
+        one.write({QUESTIONS: "# Questions\n\nNone open.\n"}, f"answers of {one.name}")
+    return code
 
 
 def _analyze(shop: Project, call: Call) -> int:
@@ -171,6 +244,41 @@ def _execute(shop: Project, call: Call) -> int:
     return code
 
 
+def _issues(shop: Project, call: Call) -> int:
+    from pawl.agent.specification import task_issues
+    from pawl.agent.specification.spec_folder import found_spec
+
+    options = call.options
+    action, *rest = options.words or [""]
+    if action not in ("export", "import") or len(rest) > 1 or bool(rest) == options.github:
+        raise UsageError(
+            "it takes 'export' or 'import' and a file, or --github", advice="pawl spec issues export issues.json"
+        )
+    one = found_spec(shop, options.spec or "")
+    tasks = one.tasks()
+    if action == "export":
+        found = task_issues.issues_of(one, tasks)
+        if options.github:
+            made = task_issues.HostedIssues(spec=one).export(found)
+            return call.answer({"spec": one.name, "created": made}, "\n".join(made) or "every task has an issue")
+        markdown = rest[0].endswith((".md", ".markdown"))
+        text = (task_issues.as_markdown if markdown else task_issues.as_json)(one, found)
+        Path(rest[0]).write_text(text, "utf-8")
+        return call.answer(
+            {"spec": one.name, "file": rest[0], "issues": len(found)}, f"{counted(len(found), 'issue')} in {rest[0]}"
+        )
+    if options.github:
+        issues = task_issues.HostedIssues(spec=one).listed()
+    else:
+        issues = task_issues.read_issues(
+            given_bytes(rest[0], MOST_BYTES, "the file of issues").decode("utf-8", "replace"), rest[0]
+        )
+    text, ticked, new = task_issues.imported(tasks, issues)
+    entry = None if options.dry_run else one.write({"tasks.md": text}, f"issues of {one.name}")
+    told = f"ticked: {', '.join(ticked) or 'none'}; new: {', '.join(new) or 'none'}"
+    return call.answer({"spec": one.name, "ticked": ticked, "new": new, "entry": entry}, told)
+
+
 def _progress(call: Call, line: str) -> None:
     if not call.options.json:
         call.out.lines(line)
@@ -199,16 +307,22 @@ def _exit_code(reports: Sequence[WaveReport]) -> int:
 
 
 _ACTIONS: dict[str, Callable[[Project, Call], int]] = {
+    "specify": _specify,
+    "clarify": _clarify,
+    "plan": _step_with_words,
+    "tasks": _step_with_words,
     "analyze": _analyze,
     "orchestrate": _orchestrate,
     "execute": _execute,
+    "converge": _step_with_words,
     "status": _status,
+    "issues": _issues,
 }
 
 DECLARED = {
     "spec": Command(
         words=spec_words,
-        example="pawl spec orchestrate\n  pawl spec status --spec 2",
+        example="pawl spec specify 'a command that counts words'\n  pawl spec execute --wave 2",
         reads=frozenset({"analyze", "status"}),
         read=mixed,
     )

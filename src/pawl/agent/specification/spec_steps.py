@@ -1,0 +1,83 @@
+"""The steps that ask a model: each is one ordinary run, by a prompt of `prompts/spec`, that may write the specification
+alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pawl.agent.policy import prompts
+from pawl.agent.session import Session
+from pawl.agent.specification.analysis import analyzed
+from pawl.agent.specification.spec_folder import TEMPLATES, SpecFolder, constitution, read_text
+from pawl.agent.specification.spec_state import SpecState, run_state
+from pawl.core.errors import UsageError
+from pawl.core.lazy_dataclass import dataclass
+from pawl.core.run import Approval, Intent, Report, RunRequest, RunState
+
+NEEDS = {"clarify": "spec.md", "plan": "spec.md", "tasks": "plan.md", "converge": "tasks.md"}
+"""The file that a step reads, which the step before it writes."""
+WRITERS = {"spec.md": "specify", "plan.md": "plan", "tasks.md": "tasks"}
+QUESTIONS = "questions.md"
+MOST_QUESTIONS = 5
+_QUESTION = re.compile(r"^\s*\d+[.)]\s+(?P<text>\S.*)$")
+_ANSWER = re.compile(r"^(?P<head>\s*(?:[-*]\s+)?\*{0,2}Answer\*{0,2}:\*{0,2})[ \t]*(?P<text>.*)$", re.IGNORECASE)
+
+
+def request_of(spec: SpecFolder, step: str, words: str) -> str:
+    """The step as a request in the form, whose scope is the folder of the specification."""
+    needed = NEEDS.get(step, "")
+    if needed and not spec.has(needed):
+        raise UsageError(
+            f"{spec.path}/{needed} is not there", advice=f"'pawl spec {WRITERS[needed]}' writes it, or you do"
+        )
+    more = [words.strip()]
+    template = f"{TEMPLATES}/{'spec' if step == 'specify' else step}-template.md"
+    more += [f"Follow the template {template}."] * bool(read_text(spec.shop, template).strip())
+    more += [f"Keep to {law}."] if (law := constitution(spec.shop)) else []
+    if step == "converge":
+        more += [f"Known already: {one.where}: {one.what}." for one in analyzed(spec)[:10]]
+    text = " ".join(one for one in more if one)
+    repository = prompts(spec.shop.config, spec.shop.workspace)
+    # The root of all that such a run may write.
+    return repository.render(f"spec/{step}", {"user_input": text, "project_root": spec.path}).strip()
+
+
+def step_run(session: Session, spec: SpecFolder, step: str, order: RunRequest) -> Report:
+    """Carries out the step; one that was interrupted with the same request goes on."""
+    made = replace(order, intent=Intent.EDIT, approval=Approval.NEVER, accept_unverified=True)
+    state, shop = SpecState.of(spec), spec.shop
+    run = state.steps.get(step, "")
+    if run_state(spec, run) is not RunState.WORKING or shop.store.runs.get(shop.workspace, run).order.text != made.text:
+        with shop.store.together():
+            run = session.begin(made)
+            replace(state, steps={**state.steps, step: run}).keep(spec)
+    return session.resume(run)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClarifyQuestion:
+    line: int
+    """Of its answer, counted from 0; -1 where there is none to write into."""
+    text: str
+    answer: str = ""
+
+
+def questions(text: str) -> tuple[ClarifyQuestion, ...]:
+    """The first questions of the file, with what was answered."""
+    found: list[ClarifyQuestion] = []
+    for number, line in enumerate(text.splitlines()):
+        if match := _QUESTION.match(line):
+            found.append(ClarifyQuestion(line=-1, text=match["text"]))
+        elif found and found[-1].line < 0 and (match := _ANSWER.match(line)):
+            found[-1] = replace(found[-1], line=number, answer=match["text"].strip())
+    return tuple(found[:MOST_QUESTIONS])
+
+
+def with_answers(text: str, given: Sequence[ClarifyQuestion]) -> str:
+    lines = text.splitlines()
+    for one in given:
+        if one.line >= 0 and (match := _ANSWER.match(lines[one.line])):
+            lines[one.line] = f"{match['head']} {one.answer}".rstrip()
+    return "\n".join((*lines, ""))
