@@ -190,6 +190,13 @@ def test_javascript_is_read_as_the_kind_of_module_it_is(subject):
     assert "left to the build" in run(react, "syntax (node)").reason
 
 
+@needs_node
+@pytest.mark.spec("A8")
+def test_a_script_whose_program_is_not_there_is_told_by_its_name(subject):
+    files = {"package.json": '{"scripts": {"lint": "eslintx ."}}', "a.js": ""}
+    assert run(subject(files), "lint (script)").reason.endswith("the script 'lint' (eslintx .) is not installed")
+
+
 @needs_make
 @pytest.mark.spec("A8")
 def test_a_build_that_fails_without_a_readable_word_keeps_the_end_of_its_output(subject):

@@ -26,6 +26,7 @@ from pawl.core.diagnostic import UNFINISHED, CheckResult, Diagnostic, Severity, 
 from pawl.core.errors import ConfigError
 from pawl.core.execution import Completed, Ending
 from pawl.core.lazy_dataclass import dataclass
+from pawl.core.text import one_line
 from pawl.core.typed import data_table, read_json, written
 
 EVERYTHING = "*"
@@ -156,7 +157,13 @@ class CommandStep:
 
     def _program(self, subject: Subject) -> str:
         words = next(_candidates(self.rung, subject), self.rung.commands[-1].words)
-        return self.rung.package or words[0]
+        script = _script_of(self.rung, subject) if self.rung.commands[-1].words[0] == _SCRIPT else ("", "")
+        told = (
+            f"{words[0]} or a program of the script {script[0]!r} ({one_line(script[1], 60)})"
+            if script[0]
+            else words[0]
+        )
+        return self.rung.package or told
 
 
 def _candidates(rung: CommandCheck, subject: Subject) -> Iterator[tuple[str, ...]]:
@@ -174,10 +181,15 @@ def _candidates(rung: CommandCheck, subject: Subject) -> Iterator[tuple[str, ...
             yield command.words
 
 
-def _script(rung: CommandCheck, subject: Subject) -> Iterator[tuple[str, ...]]:
+def _script_of(rung: CommandCheck, subject: Subject) -> tuple[str, str]:
+    """The name of the script and what it runs; empty where there is none."""
     scripts = package_json(subject.files).get("scripts")
     known = scripts if isinstance(scripts, dict) else {}
-    name = next((one for one in rung.when.scripts if isinstance(known.get(one), str)), "")
+    return next(((one, known[one]) for one in rung.when.scripts if isinstance(known.get(one), str)), ("", ""))
+
+
+def _script(rung: CommandCheck, subject: Subject) -> Iterator[tuple[str, ...]]:
+    name, _ = _script_of(rung, subject)
     if name:
         # Any of them runs a script; where the project's own is not there, the usual one is.
         for installer in dict.fromkeys((installer_of(subject.files), installers()[-1])):
