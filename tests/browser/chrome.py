@@ -201,8 +201,9 @@ def chrome(shots: Path) -> Iterator[Chrome]:
         try:
             yield Chrome(process, shots)
         finally:
-            assert process.stdin is not None
+            assert process.stdin is not None and process.stdout is not None
             process.stdin.close()
+            process.stdout.close()
             try:
                 process.wait(10)
             except subprocess.TimeoutExpired:

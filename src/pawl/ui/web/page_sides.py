@@ -80,6 +80,8 @@ class Pages:
                     raise
                 self._side = side
                 self.tell()
+                # A run may wait since another start.
+                side.commands.submit(self._looked)
             return self._side
 
     def bring_up(self) -> None:
