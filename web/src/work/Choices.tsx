@@ -6,10 +6,14 @@ import type { Choices as Chosen, SessionState } from "../types";
 
 const change = (part: Partial<Chosen>) => attempt(async () => setSession(await put<SessionState>("/choices", part)));
 
+/** A model without the folder that a script stands in. */
+const short = (model: string) => model.replace(/^scripted:.*\//, "scripted:");
+
 /** The user's choices: mode, model, reasoning, approval, budget. Always visible, changed here and nowhere else. */
 export function Choices({ compact }: { compact: boolean }) {
   const choices = useStore((store) => store.session?.choices);
   const models = useStore((store) => store.session?.models);
+  const asked = useStore((store) => store.session?.model) || "no model";
   const [open, setOpen] = useState<"" | "all" | "budget">("");
   if (!choices || !models) return null;
   const bare = !compact;
@@ -22,7 +26,7 @@ export function Choices({ compact }: { compact: boolean }) {
         options={["agent", "plan", "chat"]}
         onChange={(mode) => change({ mode })}
       />
-      <ModelSelect bare={bare} value={choices.model} models={models} />
+      <ModelSelect bare={bare} value={choices.model} asked={asked} models={models} />
       <Select
         label="reasoning"
         bare={bare}
@@ -53,9 +57,7 @@ export function Choices({ compact }: { compact: boolean }) {
   ]
     .filter(Boolean)
     .join(", ");
-  const summary = [choices.mode, choices.model || "no model", `approve ${choices.approval}`, budget]
-    .filter(Boolean)
-    .join(" · ");
+  const summary = [choices.mode, short(asked), `approve ${choices.approval}`, budget].filter(Boolean).join(" · ");
   return (
     <div className="choices">
       {compact ? (
@@ -85,10 +87,23 @@ export function Choices({ compact }: { compact: boolean }) {
   );
 }
 
-function ModelSelect({ bare, value, models }: { bare: boolean; value: string; models: string[] }) {
+/** `asked` is the model that the next request asks where the user has chosen none. */
+function ModelSelect({
+  bare,
+  value,
+  asked,
+  models,
+}: {
+  bare: boolean;
+  value: string;
+  asked: string;
+  models: string[];
+}) {
   const [own, setOwn] = useState(false);
   const [name, setName] = useState("");
-  const options = [...new Set([value, ...models])].filter(Boolean).map((one) => [one, one] as [string, string]);
+  const options = [...new Set([value, ...models])]
+    .filter((one) => one && (value || one !== asked))
+    .map((one) => [one, short(one)] as [string, string]);
   if (own)
     return (
       <form
@@ -108,7 +123,7 @@ function ModelSelect({ bare, value, models }: { bare: boolean; value: string; mo
       label="model"
       bare={bare}
       value={value}
-      options={[...(value ? [] : [["", "no model"] as [string, string]]), ...options, ["…", "another…"]]}
+      options={[...(value ? [] : [["", short(asked)] as [string, string]]), ...options, ["…", "another…"]]}
       onChange={(model) => (model === "…" ? setOwn(true) : change({ model }))}
     />
   );

@@ -190,7 +190,7 @@ function Conversation({ runs, loading }: { runs: Shown[]; loading: boolean }) {
 
 function Welcome() {
   const name = useStore((store) => store.session?.name);
-  const model = useStore((store) => store.session?.choices.model);
+  const model = useStore((store) => store.session?.model);
   return (
     <div className="welcome">
       <h2>{name}</h2>
