@@ -65,8 +65,8 @@ def test_a_name_that_two_modules_export_is_offered_as_rivals_and_a_module_that_p
     (pawl.workspace / "src/count.ts").write_text(count)
     (pawl.workspace / "src/index.ts").write_text('export { total } from "./cart";\n')
     told = pawl.json("fix", code=3)
-    assert [rival["what"].split()[-1] for rival in told["rivals"]] == ['"./cart"', '"./count"']
-    assert pawl("promote", str(told["rivals"][1]["entry"])).code == 0
+    assert [rival["what"].split()[-1] for rival in told["alternatives"]] == ['"./cart"', '"./count"']
+    assert pawl("promote", str(told["alternatives"][1]["entry"])).code == 0
     assert 'from "./count"' in (pawl.workspace / "src/App.tsx").read_text()
 
 

@@ -425,7 +425,7 @@ def test_failing_tests_are_mended_by_the_reflex_before_any_model_is_asked(story:
     more = "".join(f"\n\ndef test_days_of_{year}():\n    assert days({year}) == 365\n" for year in (2021, 2022, 2025))
     story.user_writes({"tests/test_dates.py": tests + more})
     done = story.do("make the tests pass", approve="never", model="")
-    assert (done.intent, done.delivery, done.requests) == (Intent.MEND, DeliveryState.DONE, 0)
+    assert (done.intent, done.delivery, done.requests) == (Intent.FIX, DeliveryState.DONE, 0)
     assert "365" in story.read("dates.py")
 
 

@@ -135,7 +135,7 @@ def proved_entry(shop: Project, entry: Entry, changes: ChangeSet) -> tuple[Chang
     wanted, command = Requirements(fixes=True), tuple[str, ...]()
     if rows:
         intent, order = RunRecord(shop, rows[0].order, entry.run).data.intent, rows[0].order
-        mends = intent is not None and intent.intent in (Intent.MEND, Intent.LOOP)
+        mends = intent is not None and intent.intent in (Intent.FIX, Intent.LOOP)
         wanted, command = requirements(order.text, mends=mends), order.test_command
     checked, judgement = Verifier(shop=shop, test_command=command, mends=wanted.witness).proved(changes, wanted)
     worse = decide(checked, wanted.least)

@@ -122,7 +122,7 @@ def attached(text: str) -> Iterator[tuple[str, int, int | None]]:
 LONGEST = 400
 """Characters of a request that phrases are held against; a longer one needs a reader."""
 
-_OWN = (Intent.READ, Intent.EDIT, Intent.MEND, Intent.RUN, Intent.UNDO, Intent.PROFILE)
+_OWN = (Intent.READ, Intent.EDIT, Intent.FIX, Intent.RUN, Intent.UNDO, Intent.PROFILE)
 _OPTIONS = re.compile(r"[a-z][\w.-]*(?: [^\s,]+)* --?[A-Za-z][\w-]*(?:[ =][^\s,]+)*$")
 _END = re.compile(r"(?<=[^\s./])[\s.!?。！？؟]+$")
 _ASKS = ("?", "？", "؟")

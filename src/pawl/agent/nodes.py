@@ -254,7 +254,7 @@ def wanted(bench: Workbench, task: int = 0) -> Requirements:
     """The demands of the request on the checks; of a task before the last one those of its own words."""
     order, intent, plan = bench.record.order, bench.record.data.intent, bench.record.data.plan
     early = 0 < task < len(plan)
-    mends = not early and intent is not None and intent.intent in (Intent.MEND, Intent.LOOP)
+    mends = not early and intent is not None and intent.intent in (Intent.FIX, Intent.LOOP)
     return requirements(order.text, plan[task - 1].what.partition("\n\n")[0] if early else "", mends=mends)
 
 

@@ -52,7 +52,7 @@ _CHECKS = {"tests": None, "lint": Check.LINT, "types": Check.TYPECHECK}
 ABOUT = {
     Intent.READ: "answers questions about the workspace, from its files",
     Intent.EDIT: "changes code on a bench, verifies it, shows it, promotes it when you say so",
-    Intent.MEND: "repairs failing tests by search, with no model; a model works on what is left",
+    Intent.FIX: "repairs failing tests by search, with no model; a model works on what is left",
     Intent.RUN: "runs tests, linters and commands in a sandbox",
     Intent.UNDO: "undoes what it did",
     Intent.PROFILE: "says what it can do",
@@ -74,7 +74,7 @@ def intent(bench: Workbench, place: RunCursor) -> NodeOutcome:
         unsaid = IntentGuess(intent=Intent.READ if chat else Intent.EDIT, unsaid=not chat)
         found = understood(record.order.text, own) or unsaid
     chosen = found.intent
-    if chat and chosen in (Intent.EDIT, Intent.MEND, Intent.UNDO):
+    if chat and chosen in (Intent.EDIT, Intent.FIX, Intent.UNDO):
         chosen = Intent.READ
     record.keep(replace(record.data, intent=replace(found, intent=chosen)))
     record.note("intent", {"intent": chosen})

@@ -43,7 +43,7 @@ class NodeOutcome(StrEnum):
 
     READ = "read"
     EDIT = "edit"
-    MEND = "mend"
+    FIX = "fix"
     RUN = "run"
     UNDO = "undo"
     PROFILE = "profile"
@@ -72,7 +72,7 @@ _NEXT: Mapping[RunNode, Mapping[NodeOutcome, RunNode]] = {
     RunNode.INTENT: {
         NodeOutcome.READ: RunNode.READ,
         NodeOutcome.EDIT: RunNode.PLAN,
-        NodeOutcome.MEND: RunNode.MEND,
+        NodeOutcome.FIX: RunNode.MEND,
         NodeOutcome.RUN: RunNode.RUN,
         NodeOutcome.UNDO: RunNode.UNDO,
         NodeOutcome.PROFILE: RunNode.PROFILE,

@@ -259,7 +259,7 @@ class Talker:
     def _owes_change(self, line: TurnInput) -> bool:
         """Whether the user's words ask for a change, and nothing was made or refused before."""
         intent, begun = self.record.data.intent, self.record.data.refused or self.record.work(WorkName.BENCH)
-        asked = intent is not None and intent.intent in (Intent.EDIT, Intent.MEND) and not intent.unsaid
+        asked = intent is not None and intent.intent in (Intent.EDIT, Intent.FIX) and not intent.unsaid
         return asked and not begun and self._works_alone(line)
 
     def _tested(self, tape: ReplayLog, *, waits: bool) -> tuple[str, ...]:
@@ -269,7 +269,7 @@ class Talker:
         if self.record.data.baseline_told or any(one.get("by") == TESTS for one in tape.steps):
             return ()
         order, intent = self.record.order, self.record.data.intent
-        about = is_about_tests(order.text) or (intent is not None and intent.intent is Intent.MEND)
+        about = is_about_tests(order.text) or (intent is not None and intent.intent is Intent.FIX)
         if waits and self.works.known_before() is None:
             self.works.early.begin()
         before = self.works.known_before(JOIN_SECONDS if about or waits else 0.0)

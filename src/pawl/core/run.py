@@ -190,13 +190,18 @@ class Intent(StrEnum):
 
     READ = "read"
     EDIT = "edit"
-    MEND = "mend"
+    FIX = "fix"
     """Failing tests are to pass: the reflex goes first."""
     RUN = "run"
     UNDO = "undo"
     PROFILE = "profile"
     LOOP = "loop"
-    """A ladder is climbed until the checks accept what was made; named by the command, never guessed."""
+    """Tiers are tried until the checks accept what was made; named by the command, never guessed."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Intent | None:
+        """Stored runs, and files of users from before, say `mend`."""
+        return cls.FIX if value == "mend" else None
 
 
 class RunState(StrEnum):

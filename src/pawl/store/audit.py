@@ -80,11 +80,11 @@ class Audit(SideFile):
     def runs(self, workspace: str) -> Sequence[Mapping[str, object]]:
         """Newest first."""
         found = self._database.records(
-            "SELECT run, began, objective, ladder, failing, ended, why, reason, entry FROM audited_run"
+            "SELECT run, began, objective, ladder AS escalation, failing, ended, why, reason, entry FROM audited_run"
             " WHERE workspace = ? ORDER BY began DESC, run",
             (os.fsencode(workspace),),
         )
-        return [{**one, "ladder": json.loads(one["ladder"])} for one in found]
+        return [{**one, "escalation": json.loads(one["escalation"])} for one in found]
 
     def tiers(self, run: str) -> Sequence[Mapping[str, object]]:
         sql = "SELECT tier, name, mode, left_because FROM audited_tier WHERE run = ? ORDER BY tier"

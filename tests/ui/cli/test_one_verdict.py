@@ -57,7 +57,7 @@ class Case:
     text: str
     accepted: bool = False
     by_loop: bool = True
-    """Whether a loop accepts what others accept: there every test is to pass in the end, those of nested projects too."""
+    """Whether a loop accepts what others accept: there every test is to pass in the end, nested projects too."""
 
 
 CASES = {

@@ -287,8 +287,10 @@ def _json(shop: Project, report: FixReport, call: Call) -> Json:
         **picked(report, "before after"),
         "failing_before": [picked(one, finding) for one in report.failing_before],
         "failing_after": [picked(one, finding) for one in report.failing_after],
-        "repairs": report.repairs,
-        "rivals": [picked(one, "number entry path line what") for one in report.rivals],
+        "repairs": [
+            {**picked(one, "path line what why agreement"), "alternatives": one.rivals} for one in report.repairs
+        ],
+        "alternatives": [picked(one, "number entry path line what") for one in report.rivals],
         "verdict": report.evidence.verdict if report.evidence is not None else None,
         "verdicts": verdicts,
         "suspicious": report.suspicious,

@@ -41,8 +41,8 @@ def tell(shop: Project, report: Report, face: Face, changes: ChangeSet) -> None:
     if report.climb is not None:
         _tell_tiers(report.climb, out)
     if report.before is not None or report.after is not None:
-        out.say(f"before    {counts_text(report.before)}")
-        out.say(f"after     {counts_text(report.after)}")
+        after = [f"after     {counts_text(report.after)}"] if changes or report.after is not None else []
+        out.lines("\n".join([f"before    {counts_text(report.before)}", *after]))
     for line in verdict_lines(report):
         out.say(line, "bold yellow" if line.startswith("!") else "")
     if changes:
