@@ -13,7 +13,7 @@ import pytest
 from scenarios.spec_story import REVIEW_OFF, SpecStory, write
 from ui.cli.console import Pawl
 
-pytestmark = pytest.mark.whole
+pytestmark = [pytest.mark.whole, pytest.mark.timeout(900)]
 
 IGNORED = "__pycache__/\n.pytest_cache/\nnode_modules/\n"
 SPEC = """\

@@ -12,7 +12,7 @@ from scenarios.conftest import PROJECT
 from scenarios.spec_story import REVIEW_OFF, SpecStory, write
 from ui.cli.console import Pawl
 
-pytestmark = pytest.mark.whole
+pytestmark = [pytest.mark.whole, pytest.mark.timeout(600)]
 
 TASKS = """\
 # Tasks: Text statistics
@@ -227,3 +227,79 @@ def test_an_execution_that_is_killed_is_resumed_to_the_same_tree_and_no_task_is_
     assert len({one["run"] for one in requests}) == 2
     assert len(requests) <= 4 + 2
     assert {one["standing"] for one in story.pawl.json("spec", "status")["tasks"]} == {"proved"}
+
+
+SPEC_KIT_SPEC = """\
+# Feature Specification: Statistics
+
+**Feature Branch**: `002-stats`
+
+### User Story 1 - Count words (Priority: P1)
+
+1. **Given** a text, **When** it is counted, **Then** its words are told
+
+### User Story 2 - Count lines (Priority: P2)
+
+## Requirements
+
+- **FR-001**: System MUST count words
+"""
+SPEC_KIT_TASKS = """\
+---
+description: 'Task list'
+---
+
+# Tasks: Statistics
+
+**Input**: Design documents from `/specs/002-stats/`
+
+## Format: `[ID] [P?] [Story] Description`
+
+- **[P]**: Can run in parallel (different files, no dependencies)
+
+## Phase 1: User Story 1 - Count words (Priority: P1) 🎯 MVP
+
+**Goal**: words
+
+- [ ] T001 [P] [US1] Count words in stats/words.py with its test in tests/test_words.py
+
+**Checkpoint**: At this point, User Story 1 should be fully functional
+
+---
+
+## Phase 2: User Story 2 - Count lines (Priority: P2)
+
+- [ ] T002 [P] [US2] Count lines in stats/lines.py with its test in tests/test_lines.py
+
+## Dependencies & Execution Order
+
+- **User Stories (Phase 3+)**: All depend on Foundational phase completion
+"""
+SPEC_KIT = {
+    ".specify/memory/constitution.md": "# Constitution\n\n## Core Principles\n\n### I. Library-First\n\nFunctions.\n",
+    ".specify/templates/tasks-template.md": "# Tasks: [FEATURE NAME]\n",
+    ".specify/feature.json": '{"feature_directory": "specs/002-stats"}\n',
+    "specs/002-stats/spec.md": SPEC_KIT_SPEC,
+    "specs/002-stats/plan.md": "# Implementation Plan: Statistics\n",
+    "specs/002-stats/research.md": "- **Decision**: str.split, as whitespace is enough\n- **Rationale**: simple\n",
+    "specs/002-stats/tasks.md": SPEC_KIT_TASKS,
+}
+
+
+@pytest.mark.spec("E11", "E12")
+def test_a_project_of_spec_kit_is_analyzed_and_executed_as_it_is_and_feeds_the_memory_bank(
+    story: SpecStory, tmp_path: Path
+):
+    (tmp_path / "config.toml").write_text(f'{REVIEW_OFF}memory_bank = "on"\n')
+    story.lay(SPEC_KIT)
+    story.model_says(*BOTH)
+    analyzed = story.spec("analyze")
+    assert analyzed.code == 0 and "FR-001 is named by no task" in analyzed.out, analyzed
+    story.planned()
+    said = story.spec("execute")
+    assert said.code == 0, said
+    assert story.commits()[-2:] == ["[CHECKPOINT] Wave 1 Complete", "[CHECKPOINT] Wave 2 Complete"]
+    assert story.git("status", "--porcelain") == ""
+    bank = {name: story.git("show", f"HEAD:.pawl/memory/{name}.md") for name in ("progress", "decisions", "project")}
+    assert "002-stats, wave 1: T001 Count words" in bank["progress"]
+    assert "002-stats: str.split" in bank["decisions"] and "I. Library-First" in bank["project"]
