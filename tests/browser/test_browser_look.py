@@ -1,5 +1,5 @@
-"""Every pane of the page in both themes and three widths, in Chromium: pictures are kept, axe finds nothing serious, and
-everything is done by keys alone once."""
+"""Every pane of the page in both themes and three widths, in Chromium: pictures are kept, axe finds nothing serious,
+and everything is done by keys alone once."""
 
 from __future__ import annotations
 

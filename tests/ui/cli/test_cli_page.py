@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 from ui.cli.page_client import page
 from ui.cli.projects import Project
@@ -168,3 +170,32 @@ def test_a_project_without_a_dev_server_has_no_preview_and_is_told_why(project: 
         refused = tab.ask("POST", "/api/preview/start", {})
         assert refused.status == 400 and refused.json["message"] and refused.json["advice"]
         assert tab.post("/api/preview/stop", {})["running"] is False
+
+
+@pytest.mark.spec("F7", "F3")
+def test_commands_are_typed_as_requests_and_a_path_is_none(project: Project, script: Script):
+    pawl = project(FILES)
+    with page(pawl.workspace, "--model", script('[[turn]]\ntimes = 0\nanswer = "ready"\n')) as tab:
+        assert "/undo [ID] [--file F]" in [one["usage"] for one in tab.get("/api/commands")]
+        made = tab.post("/api/requests", {"text": "/checkpoint before"})
+        assert (made["taken"], made["exit_code"]) == ("command", 0) and "before" in made["text"]
+        assert tab.post("/api/requests", {"text": "/approval never"}) == {"taken": "chosen"}
+        assert tab.get("/api/state")["choices"]["approval"] == "never"
+        for unknown in ("/undoo", "/setup", "/mode"):
+            refused = tab.ask("POST", "/api/requests", {"text": unknown})
+            assert refused.status == 400 and refused.json["advice"]
+        assert tab.post("/api/requests", {"text": "/etc/hosts is no command"}) == {"taken": "begun"}
+
+
+def test_what_differs_from_the_last_commit_is_named_and_without_git_what_entries_changed(project: Project):
+    pawl = project({"a.py": "x = 1\n", "b.py": "x = 1\n"})
+    with page(pawl.workspace) as tab:
+        assert tab.get("/api/files/changed") == {"paths": [], "since": "entries"}
+        tab.post("/api/file", {"path": "a.py", "text": "x = 2\n", "base": "x = 1\n"}, "PUT")
+        assert tab.get("/api/files/changed")["paths"] == ["a.py"]
+        assert tab.command("history")["body"]["entries"][0]["changed"] == ["a.py"]
+        for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+            subprocess.run(["git", *words], cwd=pawl.workspace, check=True)
+        (pawl.workspace / "b.py").write_text("x = 2\n")
+        (pawl.workspace / "new.py").write_text("x = 2\n")
+        assert tab.get("/api/files/changed") == {"paths": ["b.py", "new.py"], "since": "commit"}
