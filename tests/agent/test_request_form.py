@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
+
 import pytest
 
+from pawl.agent.demands import requirements
 from pawl.agent.intents import RequestForm, request_form
+from pawl.checks.verdict import Requirements
 
 FORM = """
 Task: add a --json flag to the report command
@@ -68,3 +72,10 @@ def test_numbered_steps_of_a_task_are_tasks():
 )
 def test_what_is_not_in_the_form_is_left_to_others(text: str):
     assert request_form(text) is None
+
+
+@pytest.mark.spec("A14")
+@pytest.mark.parametrize("name", ["surgical_patch", "component_extraction", "safe_stub"])
+def test_the_form_of_a_template_does_not_ask_for_tests_that_failed_before(name: str):
+    text = (files("pawl.agent") / f"prompts/requests/{name}.md").read_text("utf-8").rpartition("---")[2]
+    assert requirements(text) == Requirements(named=text)
