@@ -106,7 +106,10 @@ def team(*work: dict[str, Any], status: str = "completed", after: tuple[dict[str
     return turns(
         call("supervisor", "delegate", role="lead", task="change it"),
         call("lead", "delegate", role="planner", task="change it"),
-        call("planner", "delegate", role="worker", task="change it"),
+        {
+            **call("planner", "delegate", role="worker", task="change it"),
+            "match": {"system": "Before you plan read the skill `page`"},
+        },
         *work,
         said("worker", json.dumps({**one, "files_failed": failed if status == "failed" else []})),
         said("planner", json.dumps({**whole, "plan": plan})),
