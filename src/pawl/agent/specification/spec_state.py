@@ -164,6 +164,6 @@ def spent(spec: SpecFolder, state: SpecState) -> tuple[int, Decimal | None]:
 def _next(parts: tuple[str, ...], left: int) -> str:
     for part, step in (("spec.md", "specify"), ("plan.md", "plan"), ("tasks.md", "tasks"), (PLAN, "orchestrate")):
         # What somebody wrote by hand needs no step that would have written it.
-        if part not in parts and not ("tasks.md" in parts and part == "plan.md"):
+        if part not in parts and not ("tasks.md" in parts and part in ("spec.md", "plan.md")):
             return f"pawl spec {step}"
     return "pawl spec execute" if left else "pawl spec converge"
