@@ -60,6 +60,8 @@ def test_a_change_is_made_shown_approved_and_taken_back(place: Place):
         seen.expect("this session: $0.00")
         seen.type("\x04")
         assert seen.finish() == 0
+    # What was undone does not stand any more.
+    assert "continue this conversation" in seen.text and "promoted in this session" not in seen.text
     assert (place.workspace / "app.py").read_text() == FILES["app.py"]
     # The screen is left as it was found: nothing of the input line stays, and pasting is as before.
     assert "asks at the end" not in seen.text

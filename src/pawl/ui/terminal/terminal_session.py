@@ -267,6 +267,7 @@ class TerminalSession:
             self.meanwhile.mark(shop)
             yield
             self.not_begun = tuple(one.text for one in self._session.queued)
+            self.promoted = [number for number in self.promoted if shop.entry(number).active]
 
     @contextmanager
     def here(self, face: SessionFace) -> Iterator[None]:
