@@ -201,6 +201,7 @@ def test_output_that_is_longer_than_is_kept_is_shown_whole(pawl: Pawl):
 def test_a_change_that_is_too_large_to_be_promoted_is_no_success(pawl: Pawl):
     said = pawl("run", "--apply", "--", "sh", "-c", "head -c 300000000 /dev/zero > big.bin")
     assert said.code == 1 and "too large" in said.err
+    assert pawl("run", "--", "sh", "-c", "head -c 300000000 /dev/zero > big.bin").code == 1
     both = pawl("run", "--apply", "--", "sh", "-c", "echo 1 > small; head -c 300000000 /dev/zero > big.bin")
     assert both.code == 0 and (pawl.workspace / "small").exists()
 

@@ -220,7 +220,9 @@ def run(shop: Project, call: Call) -> int:
     landing = _landed(shop, ran, verdict)
     code = stopped.exit_code if stopped is not None else exit_code(ran)
     lost = landing.promotion is None and any(one.reason in _NOT_KEPT for one in landing.held)
-    if code == 0 and verdict is not RunDecision.KEEP and (landing.conflicts or lost):
+    # What is left out of an entry is told; where there is none, the work is lost.
+    lost = lost and (verdict is not RunDecision.KEEP or landing.kept is None)
+    if code == 0 and (lost or (verdict is not RunDecision.KEEP and landing.conflicts)):
         code = 1
     if call.options.json:
         call.emit(_json(shop, ran, landing, code))
