@@ -129,6 +129,7 @@ def test_issues_need_a_file_or_a_host(repository: Pawl):
     "words, told",
     [
         (("specify",), "there is no idea"),
+        (("new",), "there is no idea"),
         (("plan",), "spec.md is not there"),
         (("tasks",), "plan.md is not there"),
         (("analyze", "all"), "takes no 'all'"),
@@ -148,7 +149,7 @@ def test_a_step_shows_its_request_which_is_bound_to_the_folder(repository: Pawl)
     )
     (repository.workspace / ".specify/memory").mkdir()
     (repository.workspace / ".specify/memory/constitution.md").write_text("# Laws\n\n### Library first\n")
-    said = repository("spec", "specify", "--dry-run", "I want to count the words of a text")
+    said = repository("spec", "new", "--dry-run", "I want to count the words of a text")
     assert said.code == 0, said
     assert "Scope: specs/001-count-words-text/" in said.out
     assert "Follow the template .specify/templates/spec-template.md." in said.out

@@ -44,7 +44,7 @@ def spec_words(parser: ArgumentParser) -> None:
         "words",
         nargs="*",
         metavar="WORDS",
-        help="specify: the idea; issues: export or import, and a file",
+        help="new, specify: the idea; issues: export or import, and a file",
     )
     parser.add_argument("--spec", metavar="NAME", help="the specification, by name or number (default: the newest)")
     parser.add_argument("--wave", type=int, metavar="N", help="execute: only this wave")
@@ -307,6 +307,7 @@ def _exit_code(reports: Sequence[WaveReport]) -> int:
 
 
 _ACTIONS: dict[str, Callable[[Project, Call], int]] = {
+    "new": _specify,
     "specify": _specify,
     "clarify": _clarify,
     "plan": _step_with_words,
