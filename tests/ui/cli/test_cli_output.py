@@ -123,6 +123,7 @@ def calls(tmp_path: Path) -> dict[str, list[list[str]]]:
         "agents": [["agents"], ["agents", "show", f"no{BAD}"], ["agents", "check"]],
         "mcp": [["mcp", "list"], ["mcp", "test", f"no{BAD}"]],
         "acp": [["acp", f"no{BAD}"], ["acp"]],
+        "spec": [["spec", "status", "--spec", f"no{BAD}"], ["spec", "new", f"idea {BAD}", "--dry-run"]],
         "web": [["web", "--page", f"no{BAD}"]],
         "permissions": [["permissions"], ["permissions", "check", f"Bash(ls {BAD})"], ["permissions", "check", BAD]],
         "trust": [["trust"], ["trust", "--list"]],
