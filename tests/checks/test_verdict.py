@@ -17,6 +17,7 @@ from pawl.checks.evidence import (
     is_text_only,
     of_tests,
     reaching_for_tests,
+    renamed_in,
     silencing,
 )
 from pawl.checks.special_cases import literals_of, special_cases
@@ -654,3 +655,26 @@ def test_tests_before_their_code_that_pass_or_come_with_code_are_refused():
     passing = decide(replace(made, paths=("tests/test_new.py",)), Requirements(red=True))
     assert passing.refused == ("no test that was written fails: it shows nothing that is missing",)
     assert "'new.py' is no test" in decide(replace(made, paths=("new.py",)), Requirements(red=True)).refused[1]
+
+
+@pytest.mark.parametrize(
+    ("after", "tested", "same"),
+    [
+        ("def price(x): ...\ndef good(x): ...\n", "assert price(2) == 3 and good(1)", True),
+        ("def price(x): ...\ndef good(x): ...\n", "assert price(2) == 4 and good(1)", False),
+        ("def price(x): ...\ndef good(x): ...\n", "assert price(2) >= 3 and good(1)", False),
+        ("def price(x): ...\ndef good(x): ...\n", "assert price(2) == 3 or good(1)", False),
+        ("def label(x): ...\ndef price(x): ...\n", "assert label(2) == 3 and price(1)", True),
+        ("def label(x): ...\ndef price(x): ...\ndef good(x): ...\n", "assert label(2) == 3 and price(1)", False),
+        ("def good(x): ...\n", "assert good(2) == 3 and good(1)", False),
+        ("def label(y): ...\ndef good(x): ...\n", "assert all(2) == 3 and good(1)", False),
+    ],
+)
+def test_tests_in_which_only_names_changed_that_the_product_gave_up_expect_the_same(
+    after: str, tested: str, same: bool
+):
+    blobs = MemoryBlobs()
+    texts = ("def label(x): ...\ndef good(x): ...\n", after, "assert label(2) == 3 and good(1)", tested)
+    code, changed, test, edited = (Node.file(blobs.put(text.encode())) for text in texts)
+    changes = ChangeSet.of([Change("shop.py", code, changed), Change("test_shop.py", test, edited)])
+    assert (renamed_in(changes, ["test_shop.py"], blobs) == {"test_shop.py"}) is same

@@ -77,6 +77,38 @@ def of_tests(changes: ChangeSet, blobs: BlobReader, ran: Iterable[str] = ()) -> 
     )
 
 
+_WORD = re.compile(r"[^\W\d]\w*|\d+|\s+|[^\w\s]")
+_DEFINED = re.compile(r"\b(?:def|class|func|function|fn|const|let|var|type|interface|struct|enum)\s+([^\W\d]\w*)")
+
+
+def renamed_in(changes: ChangeSet, tests: Iterable[str], blobs: BlobReader) -> frozenset[str]:
+    """The files of tests in which only names changed that the product gives up for new ones: they expect the same."""
+    rest = [one for one in changes.without(tests) if not is_test(one.path)]
+    before = _defined(text_of(one.before, blobs) for one in rest)
+    after = _defined(text_of(one.after, blobs) for one in rest)
+    given_up, new = before - after, after - before
+    return frozenset(
+        one.path
+        for one in changes.only(tests)
+        if (pairs := _renamed(text_of(one.before, blobs), text_of(one.after, blobs)))
+        and given_up.issuperset(pairs)
+        and new.issuperset(pairs.values())
+    )
+
+
+def _defined(texts: Iterable[str | None]) -> set[str]:
+    return {name for text in texts for name in _DEFINED.findall(text or "")}
+
+
+def _renamed(before: str | None, after: str | None) -> dict[str, str]:
+    """The names that have others in the second text, each everywhere; none where it differs in anything else."""
+    words, others = _WORD.findall(before or ""), _WORD.findall(after or "")
+    pairs = {one: other for one, other in zip(words, others, strict=False) if one != other}
+    known = set(words)
+    one_to_one = len(set(pairs.values())) == len(pairs) and known.isdisjoint(pairs.values())
+    return pairs if one_to_one and [pairs.get(word, word) for word in words] == others else {}
+
+
 def data_of_tests(changes: ChangeSet, blobs: BlobReader, files: Folder) -> frozenset[str]:
     """The changed files of data, and modules of it, that tests name and the product, as it was, does not."""
     table = _table().tests

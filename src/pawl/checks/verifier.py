@@ -27,6 +27,7 @@ from pawl.checks.evidence import (
     is_text_only,
     of_tests,
     reaching_for_tests,
+    renamed_in,
     script_of,
     silencing,
     weaker_tests,
@@ -238,6 +239,7 @@ class Verifier:
         own = ChangeSet.of(one for one in changes if ground.get(one.path) != one)
         ran = (*(one.id for one in before.ran), *failing(before.findings))
         tests = of_tests(own, blobs, ran) | (report.data & own.paths)
+        tests -= frozenset() if self.mends else renamed_in(own, tests, blobs)
         suites = [one for one in report.verdicts if runs_tests(one.step) and one.standing is not Status.SKIPPED]
         names = tuple(one.step for one in suites)
         asked = [tuple(shlex.split(command)) for command in self.commands]
