@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from ui.cli.console import Pawl
+from ui.cli.test_cli_docs import ROOT, keys
 
 SPEC = """\
 # Feature Specification: Word count
@@ -56,6 +58,15 @@ def test_tasks_become_waves_in_a_file_that_can_be_undone(repository: Pawl):
     assert '"waves": [["T001"], ["T002", "T003"], ["T004"], ["T005"]]' in again.out and '"entry": null' in again.out
     assert "T004  wave 3  open" in status.out and "next: pawl spec execute" in status.out
     assert not plan.exists()
+
+
+def test_every_key_that_programs_are_told_is_on_the_page(repository: Pawl):
+    laid(repository.workspace, spec=SPEC, tasks=TASKS)
+    asked = ("new idea --dry-run", "orchestrate", "analyze", "status", "execute --dry-run", "issues export issues.json")
+    said = repository.many([("--json", "spec", *words.split()) for words in (*asked, "issues import issues.json")])
+    page = (ROOT / "docs/commands/spec.md").read_text()
+    told = {key for one in said for key in keys(json.loads(one.out))}
+    assert {key for key in told if f"`{key}`" not in page} == set()
 
 
 @pytest.mark.spec("E11")
