@@ -10,7 +10,7 @@ import { build } from "vite";
 const KINDS = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css" };
 const STATE = {
   ...{ version: "", workspace: "/w", name: "w", model: "", models: [], conversation: "", working: false, run: null },
-  ...{ waiting: null, queued: [], last_event: 0, page: { build: "", note: "" } },
+  ...{ elsewhere: [], waiting: null, queued: [], last_event: 0, page: { build: "", note: "" } },
   choices: { mode: "agent", approval: "final", model: "", reasoning: "", budget: { money: null, seconds: null } },
 };
 const ANSWERS = { "/api/state": STATE, "/api/files": { path: "", entries: [] }, "/api/files/all": { paths: [] } };

@@ -247,7 +247,7 @@ function useKeys(open: (dialog: "keys" | "open") => void): void {
       else if (control && event.key === ".") stop();
       else if (control && !event.shiftKey && event.key.toLowerCase() === "p") open("open");
       else if (control && event.shiftKey && event.key.toLowerCase() === "f") {
-        go("code");
+        if (!location.hash.startsWith("#/code")) go("code");
         setTimeout(() => dispatchEvent(new Event("pawl-search")), 50);
       } else if (event.key === "?" && !typing) open("keys");
       else return;

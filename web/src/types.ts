@@ -35,6 +35,8 @@ export interface SessionState {
   conversation: string;
   working: boolean;
   run: string | null;
+  /** Runs that another process is at work on. */
+  elsewhere: string[];
   waiting: { run: string; question: Question } | null;
   queued: string[];
   /** Why the latest request could not begin. */

@@ -137,18 +137,17 @@ class Session:
 
         What stops a run is raised. A run that waits goes on after `accept`.
         """
-        row = self.shop.store.runs.get(self.shop.workspace, run)
-        if row.state is not RunState.WORKING:
-            return row.place
-        self.shop.run_id = run
-        self._carrier = self._executor(row.place, row.order, "startup" if row.place.at == RunNode.INTENT else "")
-        return self._carrier.go_one_node()
+        with self.shop.carrying(run):
+            row = self.shop.store.runs.get(self.shop.workspace, run)
+            if row.state is not RunState.WORKING:
+                return row.place
+            self.shop.run_id = run
+            self._carrier = self._executor(row.place, row.order, "startup" if row.place.at == RunNode.INTENT else "")
+            return self._carrier.go_one_node()
 
     def resume(self, run: str) -> Report:
         """Goes on with a run that was interrupted; one that waits or has ended is only reported."""
         row = self.shop.store.runs.get(self.shop.workspace, run)
-        if row.state is not RunState.WORKING:
-            return composed(self.shop, run)
         return self._go(row.place, row.order, resumed=True)
 
     def answer(self, run: str, given: ApprovalResponse) -> Report:
@@ -265,8 +264,8 @@ class Session:
 
     def interrupted(self) -> str | None:
         """The newest run that can be resumed."""
-        found = self.runs(state=RunState.WORKING, limit=1)
-        return found[0].id if found else None
+        found = self.runs(state=RunState.WORKING, limit=50)
+        return next((one.id for one in found if not self.shop.is_carried(one.id)), None)
 
     def conversations(self, *, limit: int | None = None) -> Sequence[Conversation]:
         """The one in which something was said last comes first."""
@@ -348,15 +347,19 @@ class Session:
         return place
 
     def _go(self, place: RunCursor, order: RunRequest, *, resumed: bool = False) -> Report:
-        self.shop.run_id = place.run
-        self._order, self._still = order, False
-        self._stop = None if self.cancel is not None else CancelToken()
-        try:
-            opening = "" if self._carrier is not None else "resume" if resumed else "startup"
-            self._carrier = self._executor(place, order, opening)
-            report = self._carrier.go(resumed=resumed)
-        finally:
-            self._stop = None
+        with self.shop.carrying(place.run):
+            now = self.shop.store.runs.get(self.shop.workspace, place.run)
+            if now.state is not RunState.WORKING:
+                return composed(self.shop, place.run)
+            self.shop.run_id = place.run
+            self._order, self._still = order, False
+            self._stop = None if self.cancel is not None else CancelToken()
+            try:
+                opening = "" if self._carrier is not None else "resume" if resumed else "startup"
+                self._carrier = self._executor(now.place, order, opening)
+                report = self._carrier.go(resumed=resumed)
+            finally:
+                self._stop = None
         self._conversation, self._still = report.conversation, report.state is RunState.ENDED
         if report.entry is None:
             return report

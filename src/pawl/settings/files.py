@@ -71,26 +71,27 @@ def writer_lock(folder: Path, workspace: str, *, seconds: float = LOCK_SECONDS) 
     name = hashlib.sha256(os.fsencode(workspace)).hexdigest()[:24]
     fd = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        _acquire(fd, workspace, seconds)
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, str(os.getpid()).encode(), 0)
+        acquire(fd, f"is writing {workspace!r}", seconds)
         yield
     finally:
         os.close(fd)
 
 
-def _acquire(fd: int, workspace: str, seconds: float) -> None:
+def acquire(fd: int, works: str, seconds: float) -> None:
+    """Locks the file for this process, which is then named in it; `StoreBusy` where another one has it for longer."""
     deadline = time.monotonic() + seconds
     pause = threading.Event()
     while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, str(os.getpid()).encode(), 0)
             return
         except BlockingIOError as error:
             if time.monotonic() >= deadline:
                 holder = os.pread(fd, 20, 0).decode("ascii", "replace") or "unknown"
                 raise StoreBusy(
-                    f"another Pawl (process {holder}) is writing {workspace!r}",
+                    f"another Pawl (process {holder}) {works}",
                     advice="wait until it has finished and try again",
                 ) from error
             pause.wait(0.02)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +27,7 @@ from pawl.core.errors import (
     NotFound,
     PathRefused,
     PromotionFailed,
+    StoreBusy,
     StoreError,
     UnknownEntry,
     UsageError,
@@ -38,6 +39,7 @@ from pawl.settings.config import Config, framework_folders, workspaces
 from pawl.settings.files import Tree
 from pawl.settings.guardrails import Decision, Guardrails, Judge, preset
 from pawl.settings.trust import MCP_FILE, register_secrets
+from pawl.store.run_lock import run_lock
 from pawl.store.store import Store
 from pawl.workspace.git import obeyed, opened
 from pawl.workspace.masks import Listings, Names
@@ -145,6 +147,17 @@ class Project:
         from pawl.settings.permissions import read_gate
 
         return read_gate(self.config, self.workspace, self.guardrails)
+
+    def carrying(self, run: str, seconds: float = 0.5) -> AbstractContextManager[None]:
+        """Held while somebody carries the run; `StoreBusy` for others, after the time that a look takes."""
+        return run_lock(self.config.state / "locks" / f"{run}.run", seconds)
+
+    def is_carried(self, run: str) -> bool:
+        try:
+            with self.carrying(run, 0.0):
+                return False
+        except (StoreBusy, FileNotFoundError) as error:
+            return isinstance(error, StoreBusy)
 
     def asked_about(self, changes: ChangeSet) -> tuple[str, ...]:
         """Why the user is to be asked by the permission rules."""

@@ -50,6 +50,7 @@ FILES = {
     ".gitignore": "dist/\nnode_modules/\n",
 }
 OWN = "/own/api"
+BARE = "\\ No newline at end of file\n"
 
 
 def pack(folder: Path, files: dict[str, str]) -> None:
@@ -288,6 +289,13 @@ def test_protected_files_stay_and_are_changed_only_by_a_yes_of_their_own(own: Ca
         refused = page.tab.ask("POST", address, given)
         assert (refused.status, refused.json["error"]) == (403, "protected_refused")
         assert (page.folder / "package.json").read_text() == FILES["package.json"]
+        # Nor by the user's own hand: in the patch that is approved, and in the editor.
+        own_patch = f"--- a/index.html\n+++ b/index.html\n@@ -1 +1 @@\n-{INDEX}\n{BARE}+{INDEX}<p>\n{BARE}"
+        assert page.tab.ask("POST", address, {**given, "patch": own_patch}).json["error"] == "protected_refused"
+        typed = {"path": "index.html", "text": f"{INDEX}<p>", "base": INDEX}
+        assert page.tab.ask("PUT", f"{OWN}/file", typed).json["error"] == "protected_refused"
+        assert (page.folder / "index.html").read_text() == INDEX
+        assert page.tab.post(f"{OWN}/file", {**typed, "protected": True}, "PUT")["text"] == f"{INDEX}<p>"
         done = page.approve(waits, protected=True)
         assert "held back: index.html (denied: Delete(/index.html))" in done["notes"]
         assert (page.folder / "package.json").read_text() == other and (page.folder / "index.html").exists()

@@ -5,11 +5,19 @@ from __future__ import annotations
 import subprocess
 
 import pytest
+from ui.cli.console import PAWL
 from ui.cli.page_client import page
 from ui.cli.projects import Project
 from ui.cli.test_cli_do import FILES, FIX, RIGHT, Script, script
 
 __all__ = ["script"]
+SLOW = """
+[[turn]]
+answer = { calls = [{ name = "run_command", arguments = { command = "echo begun; sleep 300" } }] }
+[[turn]]
+times = 0
+answer = "So be it."
+"""
 
 
 @pytest.mark.whole
@@ -33,7 +41,9 @@ def test_a_request_is_followed_answered_by_hunk_and_undone(project: Project, scr
         assert (file["path"], file["after"], len(file["hunks"])) == ("app.py", RIGHT, 1)
         answer = {"answer": "approve", "digest": change["digest"], "hunks": [1]}
         stale = tab.ask("POST", f"/api/runs/{waiting['run']}/answer", {**answer, "digest": "0" * 64})
-        assert stale.status == 409 and (pawl.workspace / "app.py").read_text() == FILES["app.py"]
+        blind = tab.ask("POST", f"/api/runs/{waiting['run']}/answer", {"answer": "approve"})
+        assert (stale.status, blind.status) == (409, 409)
+        assert (pawl.workspace / "app.py").read_text() == FILES["app.py"]
         assert tab.post(f"/api/runs/{waiting['run']}/answer", answer) == {"taken": True}
         ended = tab.until("RunEnded", after=seen[-1]["id"])[-1]["body"]["report"]
         assert (ended["delivery"], ended["entry"]) == ("DONE", 1)
@@ -67,14 +77,7 @@ def test_words_steer_the_run_that_works_others_are_queued_and_a_stopped_run_is_r
     project: Project, script: Script
 ):
     pawl = project(FILES)
-    talk = """
-[[turn]]
-answer = { calls = [{ name = "run_command", arguments = { command = "echo begun; sleep 300" } }] }
-[[turn]]
-times = 0
-answer = "So be it."
-"""
-    with page(pawl.workspace, "--model", script(talk)) as tab:
+    with page(pawl.workspace, "--model", script(SLOW)) as tab:
         tab.post("/api/choices", {"mode": "agent", "approval": "final", "budget": {"seconds": 250}}, "PUT")
         assert tab.post("/api/requests", {"text": "look around"}) == {"taken": "begun"}
         seen = tab.until("CommandPrinted")
@@ -88,6 +91,37 @@ answer = "So be it."
         assert stopped["body"]["report"]["state"] == "working"
         runs = tab.get("/api/runs")
         assert [one["state"] for one in runs] == ["working"] and runs[0]["request"] == "look around"
+
+
+@pytest.mark.whole
+@pytest.mark.spec("F7", "B7")
+def test_a_run_that_a_terminal_is_at_work_on_is_resumed_by_nobody_else_until_that_one_is_dead(
+    project: Project, script: Script
+):
+    pawl = project(FILES)
+    model = script(SLOW)
+    with page(pawl.workspace, "--model", model) as tab:
+        other = subprocess.Popen(
+            [*PAWL, "do", "look around", "--model", model], cwd=pawl.workspace, stdout=subprocess.DEVNULL
+        )
+        try:
+            run = tab.until("CommandPrinted")[0]["run"]
+            state = tab.get("/api/state")
+            assert (state["elsewhere"], state["working"], state["run"]) == ([run], False, None)
+            refused = tab.ask("POST", f"/api/runs/{run}/resume", {})
+            assert (refused.status, refused.json["message"]) == (409, f"the run {run} is at work in another process")
+            said = pawl("do", "--resume", run)
+            assert said.code == 75 and f"is at work on the run {run}" in said.err
+            assert tab.get("/api/state")["elsewhere"] == [run]
+        finally:
+            other.kill()
+            other.wait()
+        state = tab.get("/api/state")
+        assert state["elsewhere"] == []
+        assert tab.post(f"/api/runs/{run}/resume", {}) == {"taken": True}
+        assert tab.until("RunEnded", after=state["last_event"])[-1]["run"] == run
+        ended = tab.ask("POST", f"/api/runs/{run}/resume", {})
+        assert ended.status == 409 and "cannot be resumed" in ended.json["message"]
 
 
 @pytest.mark.spec("F7")
@@ -117,12 +151,19 @@ def test_an_edit_of_the_user_is_merged_with_what_changed_meanwhile_and_never_los
 
 
 def test_outline_and_definitions_come_from_the_index(project: Project):
-    pawl = project({"a.py": "def first():\n    pass\n\n\nclass Second:\n    def third(self):\n        pass\n"})
+    pawl = project(
+        {
+            "a.py": "def first():\n    pass\n\n\nclass Second:\n    def third(self):\n        pass\n",
+            "test_a.py": "def test_first():\n    pass\n",
+        }
+    )
     with page(pawl.workspace) as tab:
         found = [(one["name"], one["line"], one["depth"]) for one in tab.get("/api/outline?path=a.py")]
         assert found == [("first", 1, 0), ("Second", 5, 0), ("third", 6, 1)]
         assert tab.get("/api/definition?name=third&path=a.py")[0]["line"] == 6
-        assert tab.get("/api/files/all")["paths"] == ["a.py"]
+        assert [one["name"] for one in tab.get("/api/outline?path=test_a.py")] == ["test_first"]
+        assert tab.get("/api/definition?name=test_first&path=a.py")[0]["path"] == "test_a.py"
+        assert tab.get("/api/files/all")["paths"] == ["a.py", "test_a.py"]
 
 
 def test_without_a_page_or_with_a_port_that_is_taken_it_says_what_to_do(project: Project):

@@ -1,4 +1,5 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { flushSync } from "react-dom";
 import { command, get, query } from "../api";
 import {
   Button,
@@ -20,6 +21,7 @@ import { visible } from "../format";
 import { go, useRoute } from "../place";
 import type { OutlineRow, TreeEntry } from "../types";
 import { Editor } from "./Editor";
+import { tabOf } from "./open";
 
 const SIDES = [
   { id: "files", label: "Files" },
@@ -29,23 +31,31 @@ const SIDES = [
 ] as const;
 type Side = (typeof SIDES)[number]["id"];
 
+/** The file that was looked at last; it is there again when the pane is. */
+let latest = "";
+
 /** The workspace's files: tree, outline, search, and the editor. */
 export default function CodePane() {
-  const { path, line } = useRoute();
+  const route = useRoute();
+  const { path, line } = route.path || !tabOf(latest) ? route : { path: latest, line: 0 };
   const box = useRef<HTMLDivElement>(null);
   const both = useWidth(box) > 540;
   const [side, setSide] = useState<Side>("files");
   const [shown, setShown] = useState(!path);
   useEffect(() => {
     const search = () => {
-      setSide("search");
-      setShown(true);
+      flushSync(() => {
+        setSide("search");
+        setShown(true);
+      });
+      box.current?.querySelector<HTMLInputElement>("#side input")?.focus();
     };
     addEventListener("pawl-search", search);
     return () => removeEventListener("pawl-search", search);
   }, []);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another place was gone to
   useEffect(() => {
+    latest = path;
     if (path) setShown(false);
   }, [path, line]);
   return (
@@ -158,6 +168,7 @@ function Outline({ path }: { path: string }) {
   return (
     <div className="side-body">
       <Trouble error={outline.error} />
+      {outline.loading && path && !outline.value && <Spinner label="the outline is read" />}
       {outline.value?.length === 0 && (
         <Empty>{path ? "No definitions are known in this file." : "Open a file first."}</Empty>
       )}
@@ -233,6 +244,7 @@ function Search() {
     >
       <Field label="text in files (Enter)" value={text} onChange={setText} />
       <Check label="regular expression" checked={regex} onChange={setRegex} />
+      {found.loading && asked && <Spinner label="it is looked for" />}
       <Trouble error={found.error} />
       {found.value && (
         <small className="dim" role="status">

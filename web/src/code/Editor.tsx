@@ -82,7 +82,13 @@ export function Editor({ path, line }: { path: string; line: number }) {
         const text = kept.state.doc.toString();
         const { base, digest } = kept.file;
         try {
-          const saved = await put<Saved>("/file", { path: target, text, base, digest });
+          const send = (more: object) => put<Saved>("/file", { path: target, text, base, digest, ...more });
+          const saved = await send({}).catch((problem) => {
+            // Files without which this page does not come up.
+            const asks = problem instanceof Refused && problem.code === "protected_refused";
+            if (asks && confirm(`${problem.message}\n\n${problem.advice}`)) return send({ protected: true });
+            throw problem;
+          });
           const now = tabOf(target);
           if (!now) return;
           touched();

@@ -5,12 +5,18 @@ import { command, get, Refused, readEvents } from "../api";
 import type { SessionState, StreamEvent, Verified } from "../types";
 import { EMPTY, type EventState, reduce } from "./reduce";
 
+/** With the time, and the count of changes of files, at which the checks began. */
+export interface Checked extends Verified {
+  time: string;
+  files: number;
+}
+
 export interface Store extends EventState {
   session: SessionState | null;
   connection: "connecting" | "connected" | "lost" | "refused";
   refusal: Refused | null;
   /** What the checks said of the workspace when they were asked for. */
-  verified: Verified | null;
+  verified: Checked | null;
   /** Runs that were worked on here since the conversation was chosen; one that was stopped is in no record yet. */
   followed: readonly string[];
 }
@@ -77,7 +83,12 @@ export function setSession(session: SessionState): void {
   const { run } = session;
   const followed = run && !store.followed.includes(run) ? [...store.followed, run] : store.followed;
   set({ session, followed });
+  clearTimeout(asking);
+  // A process that was killed tells nobody.
+  if (session.elsewhere.length) asking = setTimeout(refresh, 5000);
 }
+
+let asking: ReturnType<typeof setTimeout>;
 
 /** The user goes on with another conversation. */
 export function setConversation(session: SessionState): void {
@@ -93,9 +104,24 @@ export async function change<T>(...words: string[]): Promise<T> {
   return body;
 }
 
+/** What a promotion says of itself, and what it left out. */
+export interface Promoted {
+  entry: number;
+  verdict: string | null;
+  held: { path: string; reason: string }[];
+}
+
+/** Promotes what was kept; in words what came of it. */
+export async function promote(id: number | string): Promise<string> {
+  const { entry, verdict, held } = await change<Promoted>("promote", String(id));
+  const left = held.map((one) => `${one.path} (${one.reason})`).join(", ");
+  return `promoted as entry ${entry}, ${verdict ?? "not verified"}${left && `; held back: ${left}`}`;
+}
+
 /** Runs the checks over the workspace as it stands. */
 export async function verify(): Promise<void> {
-  set({ verified: await command<Verified>("verify") });
+  const began = { time: new Date().toISOString(), files: store.filesChanged };
+  set({ verified: { ...(await command<Verified>("verify")), ...began } });
 }
 
 /** Files of the workspace were changed by this page. */
@@ -147,5 +173,9 @@ function subscribe(listener: () => void): () => void {
 export function useStore<T>(select: (store: Store) => T): T {
   return useSyncExternalStore(subscribe, () => select(store));
 }
+
+/** Whether somebody is at work on the run, here or in another process. */
+export const isAtWork = ({ session }: Store, run: string): boolean =>
+  session !== null && (session.elsewhere.includes(run) || (session.working && session.run === run));
 
 export const peek = (): Store => store;

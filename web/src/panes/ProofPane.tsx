@@ -1,7 +1,7 @@
 import { useMemo, useState } from "react";
 import { Badge, Button, Card, Empty, Trouble } from "../components";
 import { useStore, verify } from "../events/store";
-import { plain, plural, STANDING, seconds, VERDICT } from "../format";
+import { clock, plain, plural, STANDING, seconds, VERDICT } from "../format";
 import { go } from "../place";
 import type { CheckResult, Diagnostic, Report } from "../types";
 import { tests } from "../work/tests";
@@ -10,6 +10,7 @@ import { tests } from "../work/tests";
 export default function ProofPane() {
   const run = useStore((store) => [...store.runs.values()].findLast((one) => one.checks.length > 0));
   const verified = useStore((store) => store.verified);
+  const files = useStore((store) => store.filesChanged);
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
   const look = async () => {
@@ -34,8 +35,9 @@ export default function ProofPane() {
         <Trouble error={error} />
         {verified && (
           <Proof
-            title="The workspace as it stands"
+            title={`The workspace at ${clock(verified.time)}`}
             verdict={verified.verdict}
+            stale={verified.files !== files}
             checks={verified.steps}
             reasons={[...verified.refused, ...verified.unproved]}
             notes={verified.notes}
@@ -61,18 +63,28 @@ export default function ProofPane() {
 interface ProofProps {
   title: string;
   verdict: Report["verdict"];
+  /** Files have changed since. */
+  stale?: boolean;
   checks: CheckResult[];
   reasons: string[];
   notes: string[];
 }
 
-function Proof({ title, verdict, checks, reasons, notes }: ProofProps) {
+function Proof({ title, verdict, stale, checks, reasons, notes }: ProofProps) {
   const skipped = checks.filter((check) => check.standing === "skipped");
   const ran = checks.filter((check) => check.standing !== "skipped");
   return (
     <Card
       title={title}
-      actions={verdict ? <Badge tone={VERDICT[verdict]}>{verdict}</Badge> : <Badge>no verdict yet</Badge>}
+      actions={
+        stale ? (
+          <Badge tone="warn">{verdict}, before files changed</Badge>
+        ) : verdict ? (
+          <Badge tone={VERDICT[verdict]}>{verdict}</Badge>
+        ) : (
+          <Badge>no verdict yet</Badge>
+        )
+      }
     >
       {reasons.map((reason, key) => (
         <p key={key} className="bad">
@@ -123,9 +135,10 @@ function Step({ check }: { check: CheckResult }) {
         {typeof check.old !== "number" && check.old.length > 0 && (
           <details>
             <summary className="dim">{plural(check.old.length, "finding")} from before the change</summary>
-            {check.old.map((finding, key) => (
+            {check.old.slice(0, DRAWN).map((finding, key) => (
               <Finding key={key} finding={finding} />
             ))}
+            <More of={check.old.length} />
           </details>
         )}
         {check.flaky?.map((line) => (
@@ -168,7 +181,7 @@ function Tests({ check }: { check: CheckResult }) {
           <span className="mono">{file}</span> {plural(list.length, "test")} <span className="dim">{seconds(sum)}</span>
         </summary>
         <ul className="plain-list mono">
-          {list.slice(0, 500).map((test) => (
+          {list.slice(0, DRAWN).map((test) => (
             <li key={test.id}>
               <span className={test.outcome === "passed" ? "good" : test.outcome === "failed" ? "bad" : "dim"}>
                 {test.outcome === "passed" ? "✓" : test.outcome === "failed" ? "✗" : "–"}
@@ -177,9 +190,15 @@ function Tests({ check }: { check: CheckResult }) {
             </li>
           ))}
         </ul>
+        <More of={list.length} />
       </details>
     ));
 }
+
+/** Rows of a list that are drawn; of more, the number is said. */
+const DRAWN = 500;
+
+const More = ({ of }: { of: number }) => (of > DRAWN ? <p className="dim">and {of - DRAWN} more</p> : null);
 
 export function Finding({ finding }: { finding: Diagnostic }) {
   const place = finding.path ? `${finding.path}${finding.line ? `:${finding.line}` : ""}` : "";

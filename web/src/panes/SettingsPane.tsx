@@ -126,7 +126,7 @@ function Models() {
           <p className="dim">
             Keys are set for:{" "}
             {providers
-              .filter((one) => one.has_key)
+              .filter((one) => one.has_key && one.key_names.length)
               .map((one) => one.name)
               .join(", ") || "no provider"}
           </p>

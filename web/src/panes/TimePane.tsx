@@ -16,7 +16,7 @@ import {
   toast,
   useLoaded,
 } from "../components";
-import { change, setConversation, useStore } from "../events/store";
+import { change, isAtWork, promote, setConversation, useStore } from "../events/store";
 import { clock, DELIVERY, day, plural, seconds } from "../format";
 import type { ChangeRow, Checkpoint, Entry, Report, RunRow } from "../types";
 import { Delivery, EntryDiff } from "../work/Delivery";
@@ -96,7 +96,7 @@ export default function TimePane() {
 }
 
 function Label({ point }: { point: Point }) {
-  const working = useStore((store) => store.session?.run);
+  const working = useStore((store) => isAtWork(store, point.kind === "run" ? point.run.id : ""));
   if (point.kind === "run") {
     const delivery = point.run.delivery && DELIVERY[point.run.delivery];
     return (
@@ -105,7 +105,9 @@ function Label({ point }: { point: Point }) {
         {delivery ? (
           <Badge tone={delivery[1]}>{delivery[0]}</Badge>
         ) : (
-          <Badge tone={point.run.id === working ? "busy" : "warn"}>{standing(point.run, working)}</Badge>
+          <Badge tone={working ? "busy" : "warn"}>
+            {point.run.state === "working" && !working ? "stopped" : point.run.state}
+          </Badge>
         )}
       </>
     );
@@ -130,9 +132,6 @@ function Label({ point }: { point: Point }) {
 
 const named = (paths: string[]) =>
   paths.slice(0, 2).join(", ") + (paths.length > 2 ? `, ${paths.length - 2} more` : "");
-
-const standing = ({ id, state }: RunRow, working: string | null | undefined): string =>
-  state === "working" && id !== working ? "stopped" : state;
 
 const STATE: Record<string, string> = { done: "promoted", captured: "kept" };
 
@@ -164,7 +163,9 @@ function Look({
           {entry.state === "done" && entry.reversed_by === null && (
             <Button onClick={() => act(["undo", id])}>Undo</Button>
           )}
-          {entry.state === "captured" && <Button onClick={() => act(["promote", id])}>Promote</Button>}
+          {entry.state === "captured" && (
+            <Button onClick={() => attempt(async () => toast(await promote(id)))}>Promote</Button>
+          )}
           {close}
         </>
       }

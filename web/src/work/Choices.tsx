@@ -45,7 +45,7 @@ export function Choices({ compact }: { compact: boolean }) {
         options={[
           ["each", "approve each edit"],
           ["final", "approve at the end"],
-          ["never", "approve never"],
+          ["never", "never ask me"],
         ]}
         onChange={(approval) => change({ approval })}
       />

@@ -24,7 +24,8 @@ export async function sendRequest(text: string, queue = false): Promise<string> 
   } else if (SAID[answer.taken]) toast(SAID[answer.taken]);
   if (answer.taken === "command") touched();
   if (answer.taken === "command" || answer.taken === "chosen") await refresh();
-  return answer.taken === "command" ? answer.text || "done" : "";
+  const ended = answer.exit_code ? `it failed (exit code ${answer.exit_code})` : "done";
+  return answer.taken === "command" ? answer.text || ended : "";
 }
 
 /** Where a request is written. While a run works, the words steer it, or wait for its end. */

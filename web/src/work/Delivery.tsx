@@ -13,7 +13,7 @@ import {
   useDiffMode,
   useLoaded,
 } from "../components";
-import { change, useStore } from "../events/store";
+import { change, isAtWork, promote, useStore } from "../events/store";
 import { count, DELIVERY, money, plural, STANDING, seconds, VERDICT } from "../format";
 import type { Change, Report } from "../types";
 import { sendRequest } from "./Composer";
@@ -69,10 +69,12 @@ function HandOver({ report }: { report: Report }) {
 /** The verdict and what it rests on; never better than the report. */
 export function Evidence({ report }: { report: Report }) {
   const delivery = report.delivery && DELIVERY[report.delivery];
+  const working = useStore((store) => isAtWork(store, report.run));
   return (
     <>
       <div className="delivery-line">
-        {report.state === "working" && <Badge tone="warn">stopped before its end</Badge>}
+        {report.state === "working" &&
+          (working ? <Badge tone="busy">at work</Badge> : <Badge tone="warn">stopped before its end</Badge>)}
         {delivery && <Badge tone={delivery[1]}>{delivery[0]}</Badge>}
         {report.verdict && <Badge tone={VERDICT[report.verdict]}>{report.verdict}</Badge>}
         {report.rejected !== null && <Badge tone="warn">rejected{report.rejected && `: ${report.rejected}`}</Badge>}
@@ -120,11 +122,11 @@ function Lines({ label, lines, tone }: { label: string; lines: string[]; tone: s
 
 function Actions({ report }: { report: Report }) {
   const [shown, setShown] = useState<number | null>(null);
-  const run = (words: string[], done: string) =>
-    attempt(async () => {
-      await change(...words);
-      toast(done);
-    });
+  const working = useStore((store) => isAtWork(store, report.run));
+  const undo = async (entry: number) => {
+    await change("undo", String(entry));
+    toast(`entry ${entry} is undone`);
+  };
   const look = (entry: number) => (
     <Button onClick={() => setShown(shown === entry ? null : entry)} aria-expanded={shown === entry}>
       Diff of entry {entry}
@@ -145,15 +147,13 @@ function Actions({ report }: { report: Report }) {
         {report.entry !== null && (
           <>
             {look(report.entry)}
-            <Button onClick={() => run(["undo", String(report.entry)], `entry ${report.entry} is undone`)}>Undo</Button>
+            <Button onClick={() => attempt(() => undo(report.entry!))}>Undo</Button>
           </>
         )}
         {report.kept !== null && (
           <>
             {look(report.kept)}
-            <Button onClick={() => run(["promote", String(report.kept)], `entry ${report.kept} is promoted`)}>
-              Promote
-            </Button>
+            <Button onClick={() => attempt(async () => toast(await promote(report.kept!)))}>Promote</Button>
           </>
         )}
         {report.alternatives.map(([entry, what]) => (
@@ -161,7 +161,7 @@ function Actions({ report }: { report: Report }) {
             {look(entry)}
           </span>
         ))}
-        {report.state === "working" && (
+        {report.state === "working" && !working && (
           <Button tone="primary" onClick={() => attempt(() => post(`/runs/${report.run}/resume`))}>
             Resume
           </Button>

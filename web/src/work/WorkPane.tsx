@@ -20,8 +20,8 @@ interface Shown {
   began: string;
   blocks: Block[];
   live: boolean;
-  /** It has not ended, and nobody here works on it: its server was killed, or it is a terminal's. */
-  left: boolean;
+  /** It has not ended, and nobody here works on it: its server was killed or it was left, or it is a terminal's. */
+  left: "" | "left" | "elsewhere";
   node: string;
 }
 
@@ -70,7 +70,7 @@ function shownRuns(
         began: turns.find((turn) => turn.run === id)!.time,
         blocks,
         live: false,
-        left: false,
+        left: "",
         node: "",
       });
   for (const run of runs.values()) {
@@ -78,7 +78,9 @@ function shownRuns(
     if (!(mine && (run.whole || run.state !== "ended")) && !followed.includes(run.id)) continue;
     const open = run.state !== "ended" && run.report === null;
     const live = open && run.id === session.run;
-    const left = open && !live && run.state === "working" && !session.working;
+    const other = session.elsewhere.includes(run.id);
+    const alone = open && !live && run.state === "working";
+    const left = alone && other ? "elsewhere" : alone && !session.working ? "left" : "";
     shown.push({ id: run.id, began: run.began, blocks: run.blocks, live, left, node: run.node });
   }
   return shown;
@@ -191,12 +193,13 @@ function Conversation({ runs, loading }: { runs: Shown[]; loading: boolean }) {
 function Welcome() {
   const name = useStore((store) => store.session?.name);
   const model = useStore((store) => store.session?.model);
+  const asks = useStore((store) => store.session?.choices.approval !== "never");
   return (
     <div className="welcome">
       <h2>{name}</h2>
       <p>
-        Say what is to be done. Work happens on a bench, a copy of the workspace; the checks prove it there, and nothing
-        is promoted before you say yes.
+        Say what is to be done. Work happens on a bench, a copy of the workspace, and the checks prove it there.{" "}
+        {asks ? "Nothing is promoted before you say yes." : "What they prove is promoted, and you are not asked."}
       </p>
       {!model && (
         <p>
@@ -232,7 +235,8 @@ function Run({ run, from }: { run: Shown; from: number }) {
           <Spinner /> {run.node || "begins"}
         </div>
       )}
-      {run.left && (
+      {run.left === "elsewhere" && <Badge tone="busy">at work in another process</Badge>}
+      {run.left === "left" && (
         <div className="actions">
           <Badge tone="warn">not at work here</Badge>
           <Button tone="primary" onClick={() => attempt(() => post(`/runs/${run.id}/resume`))}>

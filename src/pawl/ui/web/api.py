@@ -14,9 +14,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
+from pawl.agent.edited_change import edited
 from pawl.agent.session import Session
 from pawl.checks import dev_process
 from pawl.core import __version__
+from pawl.core.change import ChangeSet
 from pawl.core.dialogue import TranscriptLine
 from pawl.core.errors import (
     Conflicted,
@@ -60,6 +62,7 @@ class Api:
     def __init__(self, side: WorkspaceSide, pages: Pages) -> None:
         self._session, self._feed = side.session, side.feed
         self._reader, self._commands = side.reader, side.commands
+        self._searches, self._checks = side.threads["searches"], side.threads["checks"]
         self._pages = pages
 
     def routes(self) -> list[Route]:
@@ -112,6 +115,7 @@ class Api:
     async def state(self, request: Request) -> Json:
         session, choices = self._session, self._session.choices
         waiting, models = await self._reader.run(_waiting), await self._reader.run(_models)
+        at_work = await self._reader.run(_at_work)
         budget = {"money": session.budget.get("money"), "seconds": session.budget.get("seconds")}
         return {
             "version": __version__,
@@ -127,6 +131,7 @@ class Api:
             "conversation": choices.conversation,
             "working": session.is_working,
             "run": session.session.shop.run_id if session.is_working else waiting and waiting["run"],
+            "elsewhere": [one for one in at_work if not session.is_working or one != session.session.shop.run_id],
             "waiting": None if session.is_working else waiting,
             "queued": [one.text for one in session.session.queued],
             "trouble": session.trouble,
@@ -230,7 +235,9 @@ class Api:
 
     async def answer(self, request: Request) -> object:
         run, given = request.path_params["run"], await _body(request)
-        await self._allow(run, given)
+        patch = _text(given, "patch")
+        if given.get("answer") == ApprovalAnswer.APPROVE:
+            await self._allow(given, lambda shop: _promoted(shop, run, patch))
         hunks = given.get("hunks") or []
         if not isinstance(hunks, list) or not all(isinstance(one, int) for one in hunks):
             raise UsageError("hunks are numbers", advice="such as [1, 3]")
@@ -243,21 +250,24 @@ class Api:
             digest=_text(given, "digest"),
             reason=_text(given, "reason"),
             hunks=tuple(hunks),
-            patch=_text(given, "patch"),
+            patch=patch,
         )
-        try:
-            await self._reader.run(
-                lambda shop: self._session.answer(shop, run, response, always=given.get("always") is True)
-            )
-        except UsageError as error:
-            return JSONResponse(error_json(error), 409)
-        return {"taken": True}
+        always = given.get("always") is True
+        return await self._taken(lambda shop: self._session.answer(shop, run, response, always=always))
 
-    async def _allow(self, run: str, given: Mapping[str, Any]) -> None:
-        """Refuse an answer that lacks something."""
+    async def _allow(self, given: Mapping[str, Any], changing: Callable[[Project], ChangeSet]) -> None:
+        """Refuse what is given for a change if it lacks something."""
 
     async def resume(self, request: Request) -> object:
-        self._session.resume(request.path_params["run"])
+        run = request.path_params["run"]
+        return await self._taken(lambda shop: self._session.resume(shop, run))
+
+    async def _taken(self, work: Callable[[Project], None]) -> object:
+        """What does not fit the state of the run is refused."""
+        try:
+            await self._reader.run(work)
+        except UsageError as error:
+            return JSONResponse(error_json(error), 409)
         return {"taken": True}
 
     async def events(self, request: Request) -> Response:
@@ -268,10 +278,10 @@ class Api:
         return await self._reader.run(lambda shop: workspace_view.folder(shop, _asked(request, "path")))
 
     async def all_files(self, request: Request) -> object:
-        return await self._reader.run(workspace_view.all_paths)
+        return await self._searches.run(workspace_view.all_paths)
 
     async def changed_files(self, request: Request) -> object:
-        return await self._commands.run(workspace_view.changed_paths)
+        return await self._searches.run(workspace_view.changed_paths)
 
     async def file(self, request: Request) -> object:
         return await self._reader.run(lambda shop: workspace_view.file(shop, _asked(request, "path")))
@@ -279,22 +289,24 @@ class Api:
     async def save(self, request: Request) -> object:
         given = await _body(request)
         path, text, base = (_text(given, name) for name in ("path", "text", "base"))
-        saved = await self._reader.run(lambda shop: workspace_view.save(shop, path, text, base))
+        change = await self._reader.run(lambda shop: workspace_view.edit(shop, path, text, base))
+        await self._allow(given, lambda shop: ChangeSet.of([change]))
+        saved = await self._reader.run(lambda shop: workspace_view.save(shop, change, text))
         if saved["entry"] is not None:
             self._session.note(f"edited {path}; read it again before you change it")
             self._session.changed()
         return saved
 
     async def outline(self, request: Request) -> object:
-        return await self._reader.run(lambda shop: workspace_view.outline(shop, _asked(request, "path")))
+        return await self._searches.run(lambda shop: workspace_view.outline(shop, _asked(request, "path")))
 
     async def definition(self, request: Request) -> object:
         name, path = _asked(request, "name"), _asked(request, "path")
-        return await self._commands.run(lambda shop: workspace_view.definitions(shop, name, path))
+        return await self._searches.run(lambda shop: workspace_view.definitions(shop, name, path))
 
     async def search(self, request: Request) -> object:
         query, regex = _asked(request, "q"), _asked(request, "regex") == "1"
-        return await self._commands.run(lambda shop: workspace_view.search(shop, query, regex=regex))
+        return await self._searches.run(lambda shop: workspace_view.search(shop, query, regex=regex))
 
     async def command(self, request: Request) -> object:
         words = (await _body(request)).get("words")
@@ -331,7 +343,8 @@ class Api:
             code = run_words(shop, line, Screen(said, color=False), for_program="--json" in words)
             return code, said.getvalue()
 
-        ended = await self._commands.run(run)
+        thread = {"verify": self._checks, "locate": self._searches}.get(words[0], self._commands)
+        ended = await thread.run(run)
         if words[0] in CHANGING:
             self._session.changed()
         return ended
@@ -353,11 +366,11 @@ class Api:
 class OwnApi(Api):
     """That of the page's own sources: what is previewed is the page as a change that waits would make it."""
 
-    async def _allow(self, run: str, given: Mapping[str, Any]) -> None:
-        """Files without which the page does not come up need a yes of their own."""
-        if given.get("answer") != ApprovalAnswer.APPROVE or given.get("protected") is True:
+    async def _allow(self, given: Mapping[str, Any], changing: Callable[[Project], ChangeSet]) -> None:
+        """Files without which the page does not come up need a yes of their own, whoever changed them."""
+        if given.get("protected") is True:
             return
-        asked = await self._reader.run(lambda shop: shop.asked_about(changes_of(shop, Session(shop).report(run))))
+        asked = await self._reader.run(lambda shop: shop.asked_about(changing(shop)))
         if asked:
             raise ProtectedRefused("; ".join(asked), advice="the page may not come up with it: approve it once more")
 
@@ -395,6 +408,11 @@ def _preview(shop: Project) -> tuple[Json, int]:
     return {"running": port > 0, "framework": "" if record is None else record.name, "log": log}, port
 
 
+def _promoted(shop: Project, run: str, patch: str) -> ChangeSet:
+    """What a yes would promote: the change that waits, or as the user has edited it."""
+    return edited(shop, patch) if patch else changes_of(shop, Session(shop).report(run))
+
+
 def _waiting(shop: Project) -> Json | None:
     session = Session(shop)
     found = session.runs(state=RunState.WAITING, limit=1)
@@ -402,6 +420,12 @@ def _waiting(shop: Project) -> Json | None:
         return None
     report = session.report(found[0].id)
     return {"run": report.run, "question": report.question, "request": report.request}
+
+
+def _at_work(shop: Project) -> list[str]:
+    """The runs that somebody carries now, here or in another process."""
+    found = Session(shop).runs(state=RunState.WORKING, limit=MOST_RUNS)
+    return [one.id for one in found if shop.is_carried(one.id)]
 
 
 def _models(shop: Project) -> tuple[str, ...]:

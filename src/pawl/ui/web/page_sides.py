@@ -30,15 +30,18 @@ class WorkspaceSide:
     """One workspace: the session that works in it, the threads that read it, and its events."""
 
     def __init__(self, config: Config, workspace: Path, model: str) -> None:
-        self.reader, self.commands = (ProjectThread(config, workspace, name) for name in ("reader", "commands"))
+        names = ("reader", "commands", "searches", "checks")
+        self.threads = {name: ProjectThread(config, workspace, name) for name in names}
+        """The reader answers at once; what takes long keeps nothing else waiting."""
+        self.reader, self.commands = self.threads["reader"], self.threads["commands"]
         self.feed = EventFeed(self.reader)
         self.session = WebSession(config, workspace, self.feed.changed)
         self.session.choices.model = model
 
     def close(self) -> None:
         self.session.close()
-        self.commands.close()
-        self.reader.close()
+        for thread in reversed(self.threads.values()):
+            thread.close()
 
 
 class Pages:

@@ -105,16 +105,23 @@ class WebSession:
             raise UsageError("a run is at work here", advice="answer when it waits")
         session = Session(shop)
         question = session.report(run).question
-        if question is None or (given.digest and given.digest != question.digest):
+        if question is None or given.digest != question.digest:
             raise UsageError(f"the run {run} does not wait for this answer", advice="look at what it waits for now")
         if always and given.answer is ApprovalAnswer.APPROVE:
             self.session.agreed.update(list(always_kinds(question, run).values())[:1])
         session.accept(run, given)
         self._job(lambda _: self._carried(lambda: self.session.resume(run)))
 
-    def resume(self, run: str) -> None:
+    def resume(self, shop: Project, run: str) -> None:
+        """Go on with a run that was stopped or left; `shop` is that of the caller."""
         if self.is_working:
             raise UsageError("a run is at work here", advice="stop it first, or wait for its end")
+        if shop.is_carried(run):
+            raise UsageError(
+                f"the run {run} is at work in another process", advice="stop it there, or wait for its end"
+            )
+        if (state := Session(shop).report(run).state) is not RunState.WORKING:
+            raise UsageError(f"the run {run} cannot be resumed: it is {state}", advice="send a request of its own")
         self._job(lambda _: self._carried(lambda: self.session.resume(run)))
 
     def stop(self) -> bool:

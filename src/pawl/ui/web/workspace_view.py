@@ -102,8 +102,8 @@ def file(shop: Project, path: str) -> Json:
     return {**shown, "text": text.replace("\r\n", "\n"), "digest": _digest(data)}
 
 
-def save(shop: Project, path: str, text: str, base: str) -> Json:
-    """Promote the user's edit of a text that was read as `base`."""
+def edit(shop: Project, path: str, text: str, base: str) -> Change:
+    """The user's edit of a text that was read as `base`."""
     path = _plain(path)
     if _is_hidden(shop, path):
         raise SecretRefused(f"{path!r} is not edited here", advice="use your own editor for it")
@@ -117,7 +117,12 @@ def save(shop: Project, path: str, text: str, base: str) -> Json:
         before, after = (
             Node(NodeKind.FILE, shop.store.blobs.put(one.encode().replace(b"\n", ends)), mode) for one in (base, text)
         )
-    change = Change(path, None if now is None and not base else before, after)
+    return Change(path, None if now is None and not base else before, after)
+
+
+def save(shop: Project, change: Change, text: str) -> Json:
+    """Promote the user's edit."""
+    path = change.path
     entry = shop.new_entry(EntryKind.EDIT, f"edit {path} in the page", allows_protected=True)
     if change.before == change.after:
         return {**picked_file(shop, path), "merged": False, "entry": None}
@@ -161,7 +166,7 @@ def change_json(changes: ChangeSet, blobs: BlobReader, digest: str = "") -> Json
 def outline(shop: Project, path: str) -> list[Json]:
     with open_librarian(shop, shows=lambda _: True) as librarian:
         librarian.refresh([_plain(path)])
-        found = librarian.reading(lambda index: tuple(index.outlines([_plain(path)])), tests=False, history=False)
+        found = librarian.reading(lambda index: tuple(index.outlines([_plain(path)])), history=False)
     return [picked(one, "name kind line end depth") for file in found for one in file.definitions]
 
 
@@ -177,7 +182,7 @@ def definitions(shop: Project, name: str, path: str) -> list[Json]:
                 if one.file in index.files
             ]
 
-        found = librarian.reading(look, tests=False, history=False)
+        found = librarian.reading(look, history=False)
     return sorted(found, key=lambda one: (one["path"] != path, str(one["path"]), one["line"]))
 
 
