@@ -63,14 +63,14 @@ def test_the_checks_are_shown_with_tests_by_file_and_lead_to_the_line_that_fails
     tab.type("# mine")
     tab.key("Control+S")
     tab.css(".toast").having("saved").seen()
-    tab.go("proof")
-    tab.css(".card").text("failed, before files changed", exact=True).seen()
-    # The file is there again, and the search is typed into at once.
+    # The search is typed into at once, beside the file.
     tab.key("Control+Shift+F")
-    tab.type("number + 2")
+    tab.css("#side input:focus").fill("number + 2")
     tab.key("Enter")
     tab.css(".hit").having("app.py").seen()
     tab.css(".cm-content").having("# mine").seen()
+    tab.go("proof")
+    tab.css(".card").text("failed, before files changed", exact=True).seen()
     tab.go("proof")
     tab.ask("fix the bug in after")
     tab.status("waits for you")

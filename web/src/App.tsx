@@ -3,7 +3,7 @@ import { Badge, Button, Dialog, Select, Spinner, Tabs, Toasts } from "./componen
 import { useStore } from "./events/store";
 import { count, money } from "./format";
 import { PageNote, PageSwitch } from "./OwnPage";
-import { go, PANES, type Pane, useRoute, useWide } from "./place";
+import { askSearch, go, PANES, type Pane, useRoute, useWide } from "./place";
 import { applyTheme, useTheme } from "./theme";
 import { Choices } from "./work/Choices";
 import { stop } from "./work/Composer";
@@ -247,8 +247,9 @@ function useKeys(open: (dialog: "keys" | "open") => void): void {
       else if (control && event.key === ".") stop();
       else if (control && !event.shiftKey && event.key.toLowerCase() === "p") open("open");
       else if (control && event.shiftKey && event.key.toLowerCase() === "f") {
-        if (!location.hash.startsWith("#/code")) go("code");
-        setTimeout(() => dispatchEvent(new Event("pawl-search")), 50);
+        const there = location.hash.startsWith("#/code");
+        if (!there) go("code");
+        setTimeout(askSearch, there ? 0 : 50);
       } else if (event.key === "?" && !typing) open("keys");
       else return;
       event.preventDefault();

@@ -28,6 +28,25 @@ export function go(pane: Pane, path = "", line = 0): void {
   location.hash = `#/${pane}${path ? `/${encodeURIComponent(path).replaceAll("%2F", "/")}${line ? `:${line}` : ""}` : ""}`;
 }
 
+let asked = false;
+
+/** The search is to be typed into, now or when the pane of it is there. */
+export function askSearch(): void {
+  asked = true;
+  dispatchEvent(new Event("pawl-search"));
+}
+
+/** Calls `search` when it is asked for; returns what ends that. */
+export function onSearch(search: () => void): () => void {
+  const heard = () => {
+    if (asked) search();
+    asked = false;
+  };
+  heard();
+  addEventListener("pawl-search", heard);
+  return () => removeEventListener("pawl-search", heard);
+}
+
 const watch = (listener: () => void) => {
   addEventListener("hashchange", listener);
   return () => removeEventListener("hashchange", listener);

@@ -231,6 +231,18 @@ def test_a_page_that_does_not_come_up_is_taken_back_and_that_of_pawl_is_always_t
         kept = page.folder.with_name("page-builds") / "state.json"
         state = json.loads(kept.read_text())
         assert state["tried"] > 0
+        # A tab that is closed meanwhile says nothing about the page; the time that it looked in vain counts.
+        page.tab.post("/api/page/left", {"build": build})
+        state = json.loads(kept.read_text())
+        assert state["tried"] < 0 and page.tab.get("/api/state")["page"]["build"] == build
+        kept.write_text(json.dumps({**state, "tried": -100.0}))
+        assert page.tab.get("/api/state")["page"]["build"] == build
+        page.tab.ask("GET", f"/watch.js?{build}")
+        assert page.tab.get("/api/state")["page"]["build"] == "" and "blue" in page.shown()
+        kept.write_text(json.dumps({**state, "tried": 0.0}))
+        page.tab.ask("GET", f"/watch.js?{build}")
+        state = json.loads(kept.read_text())
+        assert state["tried"] > 0
         kept.write_text(json.dumps({**state, "tried": 1.0}))
         assert page.tab.get("/api/state")["page"]["build"] == "" and "blue" in page.shown()
         # What cannot be built changes nothing.

@@ -1,5 +1,4 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { flushSync } from "react-dom";
 import { command, get, query } from "../api";
 import {
   Button,
@@ -18,7 +17,7 @@ import {
 } from "../components";
 import { useStore } from "../events/store";
 import { visible } from "../format";
-import { go, useRoute } from "../place";
+import { go, onSearch, useRoute } from "../place";
 import type { OutlineRow, TreeEntry } from "../types";
 import { Editor } from "./Editor";
 import { tabOf } from "./open";
@@ -42,22 +41,23 @@ export default function CodePane() {
   const both = useWidth(box) > 540;
   const [side, setSide] = useState<Side>("files");
   const [shown, setShown] = useState(!path);
-  useEffect(() => {
-    const search = () => {
-      flushSync(() => {
-        setSide("search");
-        setShown(true);
-      });
-      box.current?.querySelector<HTMLInputElement>("#side input")?.focus();
-    };
-    addEventListener("pawl-search", search);
-    return () => removeEventListener("pawl-search", search);
-  }, []);
+  const [searched, setSearched] = useState(0);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another place was gone to
   useEffect(() => {
     latest = path;
     if (path) setShown(false);
   }, [path, line]);
+  useEffect(() => {
+    const search = () => {
+      setSide("search");
+      setShown(true);
+      setSearched((count) => count + 1);
+    };
+    return onSearch(search);
+  }, []);
+  useEffect(() => {
+    if (searched) box.current?.querySelector<HTMLInputElement>("#side input")?.focus();
+  }, [searched]);
   return (
     <>
       {!both && (

@@ -325,12 +325,14 @@ class Api:
                 self._pages.own.up(build)
             case "down":
                 self._pages.own.down(build)
+            case "left":
+                self._pages.own.left(build)
             case "read":
                 self._pages.own.note("")
             case "open":
                 await asyncio.to_thread(self._pages.opened)
             case _:
-                raise NotFound(f"there is no {what!r} of the page", advice="up, down, read or open")
+                raise NotFound(f"there is no {what!r} of the page", advice="up, down, left, read or open")
         self._session.changed()
         return {"taken": True}
 

@@ -61,7 +61,8 @@ class PageState:
     """The last one that came up."""
     bad: tuple[str, ...] = ()
     tried: float = 0.0
-    """When a browser first opened a build that has not come up yet."""
+    """When a browser opened a build that has not come up yet; below zero the seconds that it was looked at in vain
+    before the tab was closed."""
     note: str = ""
     """For the user: why another page is shown than the sources say."""
 
@@ -101,7 +102,7 @@ class OwnPage:
         """The name of the build and its files."""
         with self._lock:
             state = self.state
-            if state.tried and time.time() - state.tried > self.table["seconds"]:
+            if state.tried > 0 and time.time() - state.tried > self.table["seconds"]:
                 state = self.down(state.build)
             build = "" if self.fixed or self.is_outdated else state.build
             if self._read[0] != build:
@@ -112,8 +113,15 @@ class OwnPage:
         """A browser has begun to show the build."""
         with self._lock:
             state = self.state
-            if build == state.build != state.good and not state.tried:
-                self._keep(replace(state, tried=time.time()))
+            if build == state.build != state.good and state.tried <= 0:
+                self._keep(replace(state, tried=time.time() + state.tried))
+
+    def left(self, build: str) -> None:
+        """The tab was closed, or loaded anew, before it was known whether the build comes up."""
+        with self._lock:
+            state = self.state
+            if build == state.build and state.tried > 0:
+                self._keep(replace(state, tried=state.tried - time.time()))
 
     def note(self, text: str) -> None:
         """For the user; empty when it was read."""

@@ -8,7 +8,11 @@
       method: "POST",
       headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" },
       body: JSON.stringify({ build }),
+      keepalive: what === "left",
     });
+  // A tab that is closed before is no page that does not come up.
+  const leave = () => say("left");
+  addEventListener("pagehide", leave);
   let seen = 0;
   const look = setInterval(() => {
     seen = document.querySelector("#root > *") ? seen + 1 : 0;
@@ -23,5 +27,6 @@
   function stop() {
     clearInterval(look);
     clearTimeout(late);
+    removeEventListener("pagehide", leave);
   }
 })();
