@@ -125,8 +125,8 @@ def calls(site: Site) -> Iterator[tuple[tuple[str, ...], bytes]]:
         doctor | models --offline | policy | prompts {chance.choice(("list", "check"))} | memory list
         trust {chance.choice(("--list", "--revoke"))} | promote | audit | verify --all | fix --dry-run --seconds 1
         dev start --seconds 2 | dev status | dev logs | dev stop | history --all --json | history --runs | requests
-        scores | permissions | skills | agents | mcp list | acp | web --no-open --page made-none | spec status | spec orchestrate
-        setup --list | diff --evidence | undo | redo | restore | gc --days 0"""
+        scores | permissions | skills | agents | mcp list | acp | web --no-open --page made-none
+        spec status | spec orchestrate | setup --list | diff --evidence | undo | redo | restore | gc --days 0"""
     typed = f"make made.py\n/status\n/diff\n/export {site.folder}/workspace/made.md\n/exit\n".encode()
     unproved = ("--approve", "never", "--accept-unverified")
     simple = ("--approve", "never", "--simple", "1", "--no-reflex", "--no-generate", "--no-escalate")
