@@ -141,6 +141,8 @@ def test_a_conflict_between_tasks_side_by_side_names_both_and_is_solved_by_their
         tasks.format(""),
         *write(("stats/words.py", WORDS), (table, TEST_WORDS), user="T001"),
         *write(("stats/lines.py", LINES), (table, TEST_LINES), user="T002"),
+        # Asked to leave that file to the other, it does not know how.
+        {"match": {"schema": False}, "answer": {"text": "It needs that file."}},
     )
     said = story.spec("execute")
     assert said.code == 1 and f"T002: conflict with T001 in {table}" in said.out, said

@@ -16,7 +16,7 @@ from pawl.agent.skill_library import listed, own_folders
 from pawl.agent.tools.toolbox import LateBench, ToolSession
 from pawl.checks.signs import shows_dev_server
 from pawl.code.librarian import source_files
-from pawl.core.change import EMPTY, Change, ChangeSet, Checkpoint, EntryKind, EntryState, NewEntry, Node
+from pawl.core.change import EMPTY, Change, ChangeSet, Checkpoint, EntryKind, EntryState, NewEntry, Node, NodeKind
 from pawl.core.diagnostic import CheckResult, Verdict, counts_json
 from pawl.core.errors import Conflicted, PawlError, UsageError
 from pawl.core.lazy_dataclass import dataclass
@@ -284,7 +284,8 @@ class BenchWorks:
     def breaches(self, changes: ChangeSet) -> tuple[str, ...]:
         """Limits of the guardrails that the changes go over, so that the user is asked."""
         rows = summary(changes, self.shop.store.blobs)
-        touched = [Touched(path=one.path, changed_lines=one.added + one.removed) for one in rows if not one.binary]
+        files = [one for one in rows if not one.binary and one.kind is not NodeKind.DIRECTORY]
+        touched = [Touched(path=one.path, changed_lines=one.added + one.removed) for one in files]
         leaks = tuple(
             f"{change.path!r} would hold the value of one of your variables that is a secret"
             for change in changes

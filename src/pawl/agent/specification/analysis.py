@@ -15,7 +15,7 @@ from pawl.core.lazy_dataclass import dataclass
 
 _REQUIREMENT = re.compile(r"(?m)^\s*[-*]\s+\*\*(?P<id>(?:FR|NFR)-\d+)\*\*|^\s*[-*]\s+(?P<plain>(?:FR|NFR)-\d+)\b")
 _STORY = re.compile(r"(?mi)^#{2,4}\s+User Story (?P<number>\d+)\b")
-_UNCLEAR = re.compile(r"\[NEEDS CLARIFICATION\b[^\]]*\]?")
+UNCLEAR = re.compile(r"\[NEEDS CLARIFICATION\b[^\]]*\]?")
 _PLACEHOLDER = re.compile(
     r"\[(?:FEATURE(?: NAME)?|DATE|###-[^\]\n]{0,40}|(?:Brief )?Title|Entity\d?|PRINCIPLE_\d_\w+|PROJECT_NAME)\]"
 )
@@ -60,7 +60,7 @@ def _documents(spec: SpecFolder) -> Iterator[SpecFinding]:
     if path := constitution(spec.shop):
         places[path] = read_text(spec.shop, path)
     for where, text in places.items():
-        if unclear := _UNCLEAR.findall(text):
+        if unclear := UNCLEAR.findall(text):
             what = f"{len(unclear)} open: {unclear[0][:120]}; 'pawl spec clarify' asks about it"
             yield SpecFinding(level=FindingLevel.ERROR, where=where, what=what)
         if left := _PLACEHOLDER.findall(text):
@@ -68,10 +68,25 @@ def _documents(spec: SpecFolder) -> Iterator[SpecFinding]:
             yield SpecFinding(level=FindingLevel.WARNING, where=where, what=what)
 
 
+def unheld(spec: SpecFolder, tasks: TaskList) -> Iterator[SpecFinding]:
+    """What says against a converge that found the code to be all there: drift, and requirements it passes over."""
+    yield from drift(spec, tasks)
+    held = spec.read("converge.md")
+    for name in _requirements(spec.read("spec.md")):
+        if name not in held:
+            yield SpecFinding(
+                level=FindingLevel.ERROR, where="converge.md", what=f"{name} was not held against the code"
+            )
+
+
+def _requirements(text: str) -> dict[str, None]:
+    return dict.fromkeys(match["id"] or match["plain"] for match in _REQUIREMENT.finditer(text))
+
+
 def _coverage(spec: SpecFolder, tasks: TaskList) -> Iterator[SpecFinding]:
     """What the specification wants and no task does, and the other way round."""
     text = spec.read("spec.md")
-    wanted = dict.fromkeys(match["id"] or match["plain"] for match in _REQUIREMENT.finditer(text))
+    wanted = _requirements(text)
     covered = {name for one in tasks.tasks for name in one.covers}
     # Tasks of Spec Kit name stories; where some name requirements, each requirement is to be named.
     level = FindingLevel.ERROR if covered & wanted.keys() else FindingLevel.WARNING

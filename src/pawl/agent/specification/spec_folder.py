@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 from pawl.agent.specification.task_list import TaskList, read_tasks
 from pawl.agent.specification.waves import PLAN, ExecutionPlan, planned
@@ -57,7 +58,11 @@ class SpecFolder:
         text = self.read("tasks.md")
         if not text.strip():
             raise UsageError(f"{self.path}/tasks.md is not there", advice="'pawl spec tasks' writes it, or you do")
-        return read_tasks(text, f"{self.path}/tasks.md")
+        found = read_tasks(text, f"{self.path}/tasks.md")
+        own = {*PARTS, *(f"contracts/{one}" for one in self.contracts())}
+        # A task that names a document of the specification reads it.
+        kept = (replace(one, files=tuple(path for path in one.files if path not in own)) for one in found.tasks)
+        return replace(found, tasks=tuple(kept))
 
     def planned(self, tasks: TaskList) -> ExecutionPlan:
         """The waves over the import graph of the workspace as it stands."""

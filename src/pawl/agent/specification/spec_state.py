@@ -5,15 +5,15 @@ It is kept in the store, so that an execution that was killed finds its runs; `t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from decimal import Decimal
 from enum import StrEnum
 
-from pawl.agent.specification.analysis import SpecFinding, drift
+from pawl.agent.specification.analysis import UNCLEAR, SpecFinding, drift
 from pawl.agent.specification.spec_folder import PARTS, SpecFolder
 from pawl.agent.specification.task_list import SpecTask
-from pawl.agent.specification.waves import PLAN, read_waves
+from pawl.agent.specification.waves import PLAN, read_estimate, read_waves
 from pawl.core.errors import UnknownEntry, UsageError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import RunState
@@ -35,6 +35,8 @@ class WaveRecord:
     message: str = ""
     entry: int | None = None
     commit: str = ""
+    proved: tuple[str, ...] = ()
+    """Those of its tasks that something speaks for, not only that nothing got worse."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,9 @@ class SpecState:
     """Committed."""
     steps: Mapping[str, str] = field(default_factory=dict)
     """The latest run of each step that asks a model."""
+    past: tuple[str, ...] = ()
+    """Runs of tasks that did not make it: they cost, too."""
+    past_steps: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, spec: SpecFolder) -> SpecState:
@@ -62,17 +67,28 @@ class SpecState:
         return self
 
     def with_run(self, task: str, run: str) -> SpecState:
-        return replace(self, runs={**self.runs, task: run})
+        kept = self.without(task)
+        return replace(kept, runs={**kept.runs, task: run})
 
     def without(self, task: str) -> SpecState:
-        return replace(self, runs={one: run for one, run in self.runs.items() if one != task})
+        past = tuple(run for one, run in self.runs.items() if one == task)
+        return replace(self, runs={one: run for one, run in self.runs.items() if one != task}, past=(*self.past, *past))
+
+    def with_step(self, step: str, run: str) -> SpecState:
+        past = tuple(old for one, old in self.steps.items() if one == step)
+        return replace(self, steps={**self.steps, step: run}, past_steps=(*self.past_steps, *past))
+
+    def is_proved(self, task: SpecTask) -> bool:
+        """Whether a wave has proved the task as it stands now, not another one of the same number."""
+        told = f"{task.id} {task.what}"
+        return any(task.id in one.proved and told in one.message.splitlines() for one in self.waves)
 
 
 class TaskStanding(StrEnum):
     PROVED = "proved"
-    """Committed with its wave, verified."""
+    """Committed with its wave, which was verified with a proof of this task."""
     DONE = "done"
-    """Ticked, and not by Pawl."""
+    """Ticked, and not proved by Pawl."""
     WAITS = "verified alone"
     """Verified alone, and waits for its wave."""
     BEGUN = "begun"
@@ -96,7 +112,9 @@ class SpecStatus:
     waves: tuple[WaveRecord, ...] = ()
     drift: tuple[SpecFinding, ...] = ()
     estimated_tokens: int = 0
+    """For the tasks, as the execution plan says."""
     tokens: int = 0
+    task_tokens: int = 0
     cost: Decimal | None = Decimal(0)
     """None where the price of a request is not known."""
     next_step: str = ""
@@ -110,20 +128,22 @@ class SpecStatus:
 def status_of(spec: SpecFolder) -> SpecStatus:
     state = SpecState.of(spec)
     parts = tuple(part for part in PARTS if spec.has(part))
-    tokens, cost = spent(spec, state)
-    known = SpecStatus(name=spec.name, parts=parts, waves=state.waves, tokens=tokens, cost=cost)
+    tokens, cost = spent(spec, (*state.steps.values(), *state.past_steps, *task_runs(state)))
+    of_tasks, _ = spent(spec, task_runs(state))
+    known = SpecStatus(name=spec.name, parts=parts, waves=state.waves, tokens=tokens, task_tokens=of_tasks, cost=cost)
     try:
         tasks = spec.tasks() if "tasks.md" in parts else None
     except UsageError as error:
         return replace(known, trouble=error.message, next_step=error.advice)
     if tasks is None:
-        return replace(known, next_step=_next(parts, 0))
+        return replace(known, next_step=_waiting(spec, state) or _next(spec, parts, 0))
     rows = tuple(_row(spec, state, one) for one in tasks.tasks)
     left = sum(not one.task.done for one in rows)
-    full = replace(known, tasks=rows, drift=tuple(drift(spec, tasks)), next_step=_next(parts, left))
+    step = _waiting(spec, state) or _next(spec, parts, left)
+    full = replace(known, tasks=rows, drift=tuple(drift(spec, tasks)), next_step=step)
     try:
         waves = read_waves(spec.read(PLAN), tasks) if PLAN in parts else ()
-        full = replace(full, estimated_tokens=spec.planned(tasks).tokens)
+        full = replace(full, estimated_tokens=read_estimate(spec.read(PLAN)))
     except UsageError as error:
         return replace(full, trouble=error.message, next_step="pawl spec orchestrate")
     of = {one.id: number for number, wave in enumerate(waves, 1) for one in wave}
@@ -133,11 +153,11 @@ def status_of(spec: SpecFolder) -> SpecStatus:
 def _row(spec: SpecFolder, state: SpecState, task: SpecTask) -> TaskStatus:
     run = state.runs.get(task.id, "")
     if task.done:
-        proved = any(task.id in one.tasks for one in state.waves)
-        return TaskStatus(task=task, standing=TaskStanding.PROVED if proved else TaskStanding.DONE, run=run)
-    standing = {RunState.WAITING: TaskStanding.WAITS, RunState.WORKING: TaskStanding.BEGUN}
+        standing = TaskStanding.PROVED if state.is_proved(task) else TaskStanding.DONE
+        return TaskStatus(task=task, standing=standing, run=run)
+    standings = {RunState.WAITING: TaskStanding.WAITS, RunState.WORKING: TaskStanding.BEGUN}
     found = run_state(spec, run) or RunState.ENDED
-    return TaskStatus(task=task, standing=standing.get(found, TaskStanding.OPEN), run=run)
+    return TaskStatus(task=task, standing=standings.get(found, TaskStanding.OPEN), run=run)
 
 
 def run_state(spec: SpecFolder, run: str) -> RunState | None:
@@ -148,12 +168,17 @@ def run_state(spec: SpecFolder, run: str) -> RunState | None:
         return None
 
 
-def spent(spec: SpecFolder, state: SpecState) -> tuple[int, Decimal | None]:
-    """Tokens and money of every run that the specification has had."""
+def task_runs(state: SpecState) -> tuple[str, ...]:
+    """Those that did not make it included."""
+    return (*state.runs.values(), *state.past)
+
+
+def spent(spec: SpecFolder, runs: Iterable[str]) -> tuple[int, Decimal | None]:
+    """Tokens and money of these runs."""
     tokens, cost = 0, Decimal(0)
     unknown = False
     store, workspace = spec.shop.store, spec.shop.workspace
-    for run in {*state.runs.values(), *state.steps.values()}:
+    for run in set(runs):
         for one in store.requests.records(workspace, run=run):
             tokens += one.input_tokens + one.output_tokens
             unknown = unknown or one.cost is None
@@ -161,7 +186,15 @@ def spent(spec: SpecFolder, state: SpecState) -> tuple[int, Decimal | None]:
     return tokens, None if unknown else cost
 
 
-def _next(parts: tuple[str, ...], left: int) -> str:
+def _waiting(spec: SpecFolder, state: SpecState) -> str:
+    """The command that answers a step which waits for the user; empty where none does."""
+    waits = (run for run in state.steps.values() if run_state(spec, run) is RunState.WAITING)
+    return next((f"pawl approve {run}" for run in waits), "")
+
+
+def _next(spec: SpecFolder, parts: tuple[str, ...], left: int) -> str:
+    if "plan.md" not in parts and "tasks.md" not in parts and UNCLEAR.search(spec.read("spec.md")):
+        return "pawl spec clarify"
     for part, step in (("spec.md", "specify"), ("plan.md", "plan"), ("tasks.md", "tasks"), (PLAN, "orchestrate")):
         # What somebody wrote by hand needs no step that would have written it.
         if part not in parts and not ("tasks.md" in parts and part in ("spec.md", "plan.md")):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from pawl.agent.policy import prompts
@@ -12,9 +13,10 @@ from pawl.agent.session import Session
 from pawl.agent.specification.analysis import analyzed
 from pawl.agent.specification.spec_folder import TEMPLATES, SpecFolder, constitution, read_text
 from pawl.agent.specification.spec_state import SpecState, run_state
-from pawl.core.errors import UsageError
+from pawl.core.errors import PawlError, UsageError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Approval, Intent, Report, RunRequest, RunState
+from pawl.workspace.git import opened
 
 NEEDS = {"clarify": "spec.md", "plan": "spec.md", "tasks": "plan.md", "converge": "tasks.md"}
 """The file that a step reads, which the step before it writes."""
@@ -37,6 +39,8 @@ def request_of(spec: SpecFolder, step: str, words: str) -> str:
     more += [f"Follow the template {template}."] * bool(read_text(spec.shop, template).strip())
     more += [f"Keep to {law}."] if (law := constitution(spec.shop)) else []
     if step == "converge":
+        with suppress(PawlError), opened(spec.shop.tree) as git:
+            more.append(f"Head converge.md with `At {git.head().commit[:12]}`.")
         more += [f"Known already: {one.where}: {one.what}." for one in analyzed(spec)[:10]]
     text = " ".join(one for one in more if one)
     repository = prompts(spec.shop.config, spec.shop.workspace)
@@ -45,14 +49,15 @@ def request_of(spec: SpecFolder, step: str, words: str) -> str:
 
 
 def step_run(session: Session, spec: SpecFolder, step: str, order: RunRequest) -> Report:
-    """Carries out the step; one that was interrupted with the same request goes on."""
+    """Carries out the step; one with the same request that was interrupted or waits goes on."""
     made = replace(order, intent=Intent.EDIT, approval=Approval.NEVER, accept_unverified=True)
     state, shop = SpecState.of(spec), spec.shop
     run = state.steps.get(step, "")
-    if run_state(spec, run) is not RunState.WORKING or shop.store.runs.get(shop.workspace, run).order.text != made.text:
+    goes_on = run_state(spec, run) in (RunState.WORKING, RunState.WAITING)
+    if not goes_on or shop.store.runs.get(shop.workspace, run).order.text != made.text:
         with shop.store.together():
             run = session.begin(made)
-            replace(state, steps={**state.steps, step: run}).keep(spec)
+            state.with_step(step, run).keep(spec)
     return session.resume(run)
 
 

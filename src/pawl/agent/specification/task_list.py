@@ -98,6 +98,14 @@ class TaskList:
         known = ", ".join(one.id for one in self.tasks[:5])
         raise UsageError(f"there is no task {name!r}", advice=f"'pawl spec status' lists them: {known}, …")
 
+    def reopened(self, ids: Collection[str]) -> str:
+        """The file with these tasks not ticked."""
+        lines = self.text.splitlines(keepends=True)
+        for one in self.tasks:
+            if one.id in ids:
+                lines[one.line - 1] = re.sub(r"\[[xX]\]", "[ ]", lines[one.line - 1], count=1)
+        return "".join(lines)
+
     def ticked(self, ids: Collection[str]) -> str:
         """The file with these tasks ticked; every other byte stays."""
         lines = self.text.splitlines(keepends=True)

@@ -7,6 +7,7 @@ before it as it was. Runs and the wave under way stand in the store: whoever is 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
@@ -18,9 +19,9 @@ from typing import Any
 from pawl.agent.record import RunRecord, WorkName
 from pawl.agent.session import Session
 from pawl.agent.specification.spec_folder import SpecFolder
-from pawl.agent.specification.spec_state import SpecState, WaveRecord, run_state, spent
+from pawl.agent.specification.spec_state import SpecState, WaveRecord, run_state, spent, task_runs
 from pawl.agent.specification.task_list import SpecTask, TaskList
-from pawl.agent.specification.task_request import commands_of, request_for, wanted_of
+from pawl.agent.specification.task_request import commands_of, is_shown, request_for, unshown, wanted_of
 from pawl.agent.specification.wave_memory import wave_notes
 from pawl.agent.specification.waves import PLAN, checkpoint, read_waves
 from pawl.agent.works import commit_changes, trailer
@@ -52,7 +53,8 @@ from pawl.workspace.reversal import Wish
 
 MOST_TOGETHER = 4
 """How many tasks work at the same time."""
-_UNVERIFIED = "unverified: "
+_PASSES = re.compile(r"^unverified: |; the guardrail asks above \d+$")
+"""Questions that a wave answers: its proof is that of all together, and tasks.md says what may change."""
 
 
 class WaveEnd(StrEnum):
@@ -94,6 +96,22 @@ class _WaveFailed(Exception):
         self.end, self.failed, self.trouble = end, failed, trouble
 
 
+class _Clashed(_WaveFailed):
+    def __init__(self, task: str, path: str, why: str) -> None:
+        super().__init__(WaveEnd.FAILED, (task, why))
+        self.task, self.path = task, path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Proof:
+    """What speaks for a wave."""
+
+    evidence: Evidence | None = None
+    lacking: tuple[tuple[str, str], ...] = ()
+    """Tasks whose proof did not run, and why."""
+    proved: tuple[str, ...] = ()
+
+
 @dataclass(slots=True, kw_only=True)
 class WaveExecutor:
     spec: SpecFolder
@@ -131,7 +149,7 @@ class WaveExecutor:
         self._finish_pending()
         chosen = self.chosen()
         reports: list[WaveReport] = []
-        before = spent(self.spec, SpecState.of(self.spec))
+        before = spent(self.spec, task_runs(SpecState.of(self.spec)))
         for number, tasks in chosen:
             self._refuse_dirty()
             reports.append(self._wave(number, tasks, before))
@@ -181,7 +199,7 @@ class WaveExecutor:
         try:
             state = self._begun(tasks, before)
             self._work(tasks, state)
-            changes = self._together(tasks)
+            changes = self._merged(tasks, before)
             verified = self._verified(tasks, changes)
             return self._committed(report, tasks, changes, verified)
         except _WaveFailed as error:
@@ -191,7 +209,7 @@ class WaveExecutor:
         except (Cancelled, BudgetExceeded) as error:
             return replace(report, end=WaveEnd.STOPPED, trouble=trouble_of(error))
 
-    def _begun(self, tasks: tuple[SpecTask, ...], before: tuple[int, Decimal | None]) -> SpecState:
+    def _begun(self, tasks: tuple[SpecTask, ...], before: tuple[int, Decimal | None], leave: str = "") -> SpecState:
         """A run for each task that has none, durable before any of them works."""
         state = SpecState.of(self.spec)
         live = [one for one in tasks if self._is_live(state.runs.get(one.id, ""))]
@@ -200,7 +218,7 @@ class WaveExecutor:
             for task in tasks:
                 if task not in live:
                     self.shop.run_id = new_run_id()
-                    run = Session(self.shop).begin(replace(order, text=request_for(self.spec, task)))
+                    run = Session(self.shop).begin(replace(order, text=request_for(self.spec, task, leave)))
                     state = state.with_run(task.id, run)
             return state.keep(self.spec)
 
@@ -214,7 +232,7 @@ class WaveExecutor:
     def _share(self, state: SpecState, before: tuple[int, Decimal | None], tasks: int) -> dict[str, object]:
         """What is left of the money and the tokens, in equal parts: together they never spend more."""
         budget = dict(self.wish.order.budget)
-        tokens, cost = spent(self.spec, state)
+        tokens, cost = spent(self.spec, task_runs(state))
         if "money" in budget:
             left = Decimal(str(budget["money"])) - ((cost or 0) - (before[1] or 0))
             budget["money"] = str(max(Decimal(0), left / tasks))
@@ -274,6 +292,24 @@ class WaveExecutor:
         digest = session.shown(run).digest
         session.answer(run, ApprovalResponse(answer=answer, digest=digest, reason=why))
 
+    def _merged(self, tasks: tuple[SpecTask, ...], before: tuple[int, Decimal | None]) -> ChangeSet:
+        """The changes of all; a task that conflicts with another is done once more, and told to leave that file."""
+        again = set[str]()
+        while True:
+            try:
+                return self._together(tasks)
+            except _Clashed as clash:
+                if clash.task in again:
+                    raise
+                again.add(clash.task)
+                what = clash.failed[0][1].partition(";")[0]
+                self.tell(f"{clash.task} {what}: it is done once more without that file")
+                some = tuple(one for one in tasks if one.id == clash.task)
+                try:
+                    self._work(some, self._begun(some, before, clash.path))
+                except _WaveFailed as error:
+                    raise (clash if error.end is WaveEnd.FAILED else error) from error
+
     def _together(self, tasks: tuple[SpecTask, ...]) -> ChangeSet:
         """The changes of the tasks in their order, over the workspace as it stands."""
         state, blobs = SpecState.of(self.spec), self.shop.store.blobs
@@ -294,25 +330,30 @@ class WaveExecutor:
                 other = by.get(one.path, "another task")
                 why = f"conflict with {other} in {one.path}: {one.reason}; write '(depends on {other})' into tasks.md"
                 self._dropped(state, task.id, why)
-                raise _WaveFailed(WaveEnd.FAILED, (task.id, why))
+                raise _Clashed(task.id, one.path, why)
             total = total.then(found.changes)
             by |= dict.fromkeys(found.changes.paths, task.id)
         return total
 
-    def _verified(self, tasks: tuple[SpecTask, ...], changes: ChangeSet) -> Evidence | None:
+    def _verified(self, tasks: tuple[SpecTask, ...], changes: ChangeSet) -> _Proof:
         """The verdict on all of the wave; where it fails, the first task with which it does."""
         if not changes:
-            return None
-        evidence, judgement = self._judged(tasks, changes)
-        unproved = judgement.verdict is Verdict.UNVERIFIED and not self.wish.order.accept_unverified
-        if judgement.accepted or (judgement.verdict is Verdict.UNVERIFIED and not unproved):
-            return evidence
-        if unproved:
+            return _Proof()
+        judgement, proof = self._judged(tasks, changes)
+        if judgement.verdict is Verdict.FAILED:
+            raise self._culprit(tasks, "; ".join(judgement.refused))
+        if self.wish.order.accept_unverified:
+            return proof
+        if proof.lacking:
+            for task, _ in proof.lacking:
+                self._dropped(SpecState.of(self.spec), task, "its proof did not run")
+            raise _WaveFailed(WaveEnd.UNVERIFIED, *proof.lacking)
+        if not judgement.accepted:
             why = f"{'; '.join(judgement.unproved)} (--accept-unverified takes it all the same)"
             raise _WaveFailed(WaveEnd.UNVERIFIED, ("", why))
-        raise self._culprit(tasks, "; ".join(judgement.refused))
+        return proof
 
-    def _judged(self, tasks: tuple[SpecTask, ...], changes: ChangeSet) -> tuple[Evidence, ChangeVerdict]:
+    def _judged(self, tasks: tuple[SpecTask, ...], changes: ChangeSet) -> tuple[ChangeVerdict, _Proof]:
         order, self.shop.stop = self.wish.order, self.cancel
         verifier = Verifier(
             shop=self.shop,
@@ -324,14 +365,22 @@ class WaveExecutor:
             checked, judgement = verifier.proved(changes, wanted_of(tasks))
         finally:
             self.shop.stop = None
-        return Evidence.of(checked, judgement), judgement
+        lacking = dict(unshown(tasks, checked))
+        made, state = self.shop.store.runs.work, SpecState.of(self.spec)
+        paths = {one.id: (made(state.runs[one.id], WorkName.SHOWN) or EMPTY).paths for one in tasks}
+        shown = [one.id for one in tasks if one.id not in lacking and is_shown(one, paths[one.id], checked)]
+        return judgement, _Proof(
+            evidence=Evidence.of(checked, judgement),
+            lacking=tuple(lacking.items()),
+            proved=tuple(shown) if judgement.accepted else (),
+        )
 
     def _culprit(self, tasks: tuple[SpecTask, ...], why: str) -> _WaveFailed:
         """Each is fine alone: those before it are verified with it, one more each time."""
         state = SpecState.of(self.spec)
         for many in range(2, len(tasks)):
             some = tasks[:many]
-            _, judgement = self._judged(some, self._together(some))
+            judgement, _ = self._judged(some, self._together(some))
             if judgement.verdict is Verdict.FAILED:
                 break
         else:
@@ -342,7 +391,7 @@ class WaveExecutor:
         return _WaveFailed(WaveEnd.FAILED, (task, told))
 
     def _committed(
-        self, report: WaveReport, tasks: tuple[SpecTask, ...], changes: ChangeSet, evidence: Evidence | None
+        self, report: WaveReport, tasks: tuple[SpecTask, ...], changes: ChangeSet, proof: _Proof
     ) -> WaveReport:
         state, names = SpecState.of(self.spec), report.tasks
         whole = {
@@ -362,11 +411,14 @@ class WaveExecutor:
             tasks=names,
             run=new_run_id(),
             base=self._head(),
+            proved=proof.proved,
             message=f"{title}\n\n{body}\n{trailer(self.shop.config.settings.attribution, '')}",
         )
         replace(state, pending=record).keep(self.spec)
         self.shop.run_id = record.run
-        entry = self.shop.new_entry(EntryKind.EDIT, f"spec: {title}", evidence=evidence, allows_protected=bool(bank))
+        entry = self.shop.new_entry(
+            EntryKind.EDIT, f"spec: {title}", evidence=proof.evidence, allows_protected=bool(bank)
+        )
         self.shop.promote(entry, changes, merge=False)
         return self._finish_pending() or report
 
@@ -420,7 +472,7 @@ def _failed(report: Report) -> bool:
     """It is ended without a delivery, or waits for more than a proof."""
     if report.state is RunState.ENDED:
         return report.delivery is not DeliveryState.DONE
-    return report.question is None or any(not one.startswith(_UNVERIFIED) for one in report.question.why)
+    return report.question is None or any(not _PASSES.search(one) for one in report.question.why)
 
 
 def _why(report: Report) -> str:
@@ -436,7 +488,10 @@ def _told(report: Report) -> str:
         return f"stopped: {_why(report)}"
     if _failed(report):
         return f"failed: {_why(report)}"
-    return f"{report.verdict or 'done'} alone" if report.state is RunState.WAITING else "done"
+    if report.question is None:
+        return "done"
+    large = [one for one in report.question.why if not one.startswith("unverified: ")]
+    return "; ".join((f"{report.verdict or 'done'} alone", *large))
 
 
 def order_of(**terms: Any) -> RunRequest:

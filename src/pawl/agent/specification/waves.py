@@ -25,6 +25,7 @@ TIMES_READ = 4
 PLAN = "execution-plan.md"
 _WAVE = re.compile(r"^## Wave (?P<number>\d+)\b")
 _LISTED = re.compile(r"^- (?P<id>T\d+)\b")
+_ESTIMATE = re.compile(r"\bEstimate: (?P<tokens>\d[\d,]*) tokens")
 _DIGEST = re.compile(r"^<!-- tasks: (?P<digest>[0-9a-f]{64}) -->$", re.MULTILINE)
 
 
@@ -193,6 +194,12 @@ def as_markdown(plan: ExecutionPlan, tasks: TaskList, name: str) -> str:
         lines += [_line(one) for one in wave]
         lines += ["", f"Checkpoint: `{checkpoint(number)}`, about {sum(one.tokens for one in wave):,} tokens."]
     return "\n".join((*lines, ""))
+
+
+def read_estimate(text: str) -> int:
+    """The tokens that the plan says."""
+    found = _ESTIMATE.search(text)
+    return int(found["tokens"].replace(",", "")) if found else 0
 
 
 def checkpoint(number: int) -> str:

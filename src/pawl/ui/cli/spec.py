@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -89,11 +90,31 @@ def _step_with_words(shop: Project, call: Call) -> int:
     from pawl.agent.specification.spec_folder import found_spec
 
     one, words = found_spec(shop, call.options.spec or ""), piped_input(call, " ".join(call.options.words))
+    ticked = _ticked(one)
     code = _step(one, call.options.action, words, call)
-    if code == 0 and call.options.action in ("tasks", "converge"):
-        # What cannot be read is told now, not when it is to be executed.
-        one.tasks()
+    if code == 0 and call.options.action in ("tasks", "converge") and not call.options.dry_run:
+        return _held_to_the_code(one, ticked, call)
     return code
+
+
+def _ticked(one: SpecFolder) -> set[str]:
+    with suppress(UsageError):
+        return {each.id for each in one.tasks().tasks if each.done}
+    return set()
+
+
+def _held_to_the_code(one: SpecFolder, ticked: set[str], call: Call) -> int:
+    """What cannot be read is told now, not when it is to be executed; a tick is no model's to give; and that nothing is
+    missing does not stand where a ticked task has no files, or a requirement was passed over."""
+    from pawl.agent.specification.analysis import unheld
+
+    if given := _ticked(one) - ticked:
+        one.write({"tasks.md": one.tasks().reopened(given)}, f"tasks of {one.name}")
+        call.aside.say(f"! open again, as only 'pawl spec execute' ticks: {', '.join(sorted(given))}", "yellow")
+    left = tuple(unheld(one, one.tasks())) if call.options.action == "converge" else ()
+    for each in left:
+        call.aside.say(f"! {each.where}: {each.what}", "yellow")
+    return 1 if left else 0
 
 
 def _step(one: SpecFolder, step: str, words: str, call: Call) -> int:
@@ -181,7 +202,7 @@ def _status(shop: Project, call: Call) -> int:
     done = found.count(TaskStanding.PROVED, TaskStanding.DONE)
     if call.options.json:
         rows = [{"id": one.task.id, "what": one.task.what, **picked(one, "standing wave run")} for one in found.tasks]
-        names = "name parts waves drift estimated_tokens tokens cost next_step trouble"
+        names = "name parts waves drift estimated_tokens tokens task_tokens cost next_step trouble"
         return call.emit({**picked(found, names), "tasks": rows})
     call.out.say(f"{found.name}: {', '.join(found.parts) or 'nothing written yet'}")
     for one in found.tasks:
@@ -190,7 +211,8 @@ def _status(shop: Project, call: Call) -> int:
         proved = found.count(TaskStanding.PROVED)
         call.out.say(f"{done} of {counted(len(found.tasks), 'task')} done, {proved} proved")
         cost = "cost unknown" if found.cost is None else money(found.cost)
-        call.out.say(f"{found.tokens:,} tokens of about {found.estimated_tokens:,} estimated, {cost}")
+        of = f" of about {found.estimated_tokens:,} estimated" if found.estimated_tokens else ""
+        call.out.say(f"{found.task_tokens:,} tokens for the tasks{of}; {found.tokens:,} with the documents, {cost}")
     for each in found.drift:
         call.out.say(f"! {each.where}: {each.what}", "yellow")
     if found.trouble:
@@ -232,7 +254,7 @@ def _execute(shop: Project, call: Call) -> int:
     if call.options.json:
         call.emit({"spec": one.name, "waves": reports}, code)
     elif not reports:
-        call.out.say(f"{one.name}: every task is done")
+        call.out.say(_nothing_left(one))
     elif code == 0:
         call.out.say(f"{one.name}: {counted(len(reports), 'wave')} committed")
     else:
@@ -290,7 +312,15 @@ def _planned(one: SpecFolder, waves: Sequence[tuple[int, Sequence[SpecTask]]], c
         "spec": one.name,
         "waves": [{"number": number, "tasks": [each.id for each in some]} for number, some in waves],
     }
-    return call.answer(body, text or f"{one.name}: every task is done")
+    return call.answer(body, text or _nothing_left(one))
+
+
+def _nothing_left(one: SpecFolder) -> str:
+    from pawl.agent.specification.spec_state import TaskStanding, status_of
+
+    unproved = [each.task.id for each in status_of(one).tasks if each.standing is TaskStanding.DONE]
+    told = f"{one.name}: every task asked for is ticked"
+    return f"{told}, and not proved by Pawl: {', '.join(unproved)}" if unproved else told
 
 
 def _exit_code(reports: Sequence[WaveReport]) -> int:

@@ -1,0 +1,257 @@
+"""What `pawl spec` says of a task, a step or a wave is so: nothing is ticked, proved or done without its proof, also
+where it was killed or interrupted."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from scenarios.conftest import PROJECT
+from scenarios.spec_story import REVIEW_OFF, SpecStory, write
+from ui.cli.console import Pawl
+
+pytestmark = [pytest.mark.whole, pytest.mark.timeout(600)]
+
+TESTS = Path(__file__).parents[1]
+FOLDER = "specs/001-stats"
+WORDS = "def words(text):\n    return len(text.split())\n"
+TEST_WORDS = "from stats.words import words\n\n\ndef test_words():\n    assert words('a b\\nc') == 3\n"
+LINES, TEST_LINES = (text.replace("words", "lines") for text in (WORDS, TEST_WORDS))
+ONE = "## Phase 1: Words\n- [ ] T001 Count words in stats/words.py\n  - Proof: {}\n"
+PLAIN = "## Phase 1: Words\n- [ ] T001 Count words in stats/words.py\n"
+BASE = {
+    "pyproject.toml": PROJECT["pyproject.toml"],
+    ".gitignore": PROJECT[".gitignore"],
+    "stats/__init__.py": "",
+    "tests/test_base.py": "def test_base():\n    assert 'a'\n",
+}
+
+
+@pytest.fixture
+def story(
+    tmp_path: Path, state_directory: Path, active_environment: None, monkeypatch: pytest.MonkeyPatch
+) -> SpecStory:
+    monkeypatch.setenv("PAWL_STATE", str(state_directory))
+    (tmp_path / "config.toml").write_text(REVIEW_OFF)
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+    workspace = tmp_path / "project"
+    workspace.mkdir()
+    made = SpecStory(Pawl(workspace), tmp_path / "script.jsonl")
+    made.git("init", "-q")
+    made.lay(BASE)
+    return made
+
+
+def begun(story: SpecStory, tasks: str, *turns: dict) -> None:
+    story.model_says(*turns)
+    story.lay({f"{FOLDER}/tasks.md": tasks})
+    story.planned()
+
+
+def tasks_text(story: SpecStory) -> str:
+    return (story.pawl.workspace / FOLDER / "tasks.md").read_text()
+
+
+def standings(story: SpecStory) -> dict[str, str]:
+    return {one["id"]: one["standing"] for one in story.pawl.json("spec", "status")["tasks"]}
+
+
+@pytest.mark.spec("E11")
+@pytest.mark.parametrize(
+    ("proof", "told"),
+    [
+        ("tests/test_words.py::test_all_words", "its proof tests/test_words.py::test_all_words did not pass"),
+        ("docs/words.md", "its proof docs/words.md is no test, and no command in backticks: nothing runs it"),
+    ],
+    ids=["another test of the file", "no test"],
+)
+def test_a_task_whose_proof_did_not_run_is_not_ticked(story: SpecStory, proof: str, told: str):
+    work = write(("stats/words.py", WORDS), ("tests/test_words.py", TEST_WORDS), user="T001")
+    begun(story, ONE.format(proof), *work)
+    said = story.spec("execute")
+    assert said.code == 6 and told in said.out, said
+    assert "[x]" not in tasks_text(story) and story.commits()[-1] == "Plan it"
+    accepted = story.spec("execute", "--accept-unverified")
+    assert accepted.code == 0 and standings(story) == {"T001": "done"}, accepted
+
+
+@pytest.mark.spec("E11")
+def test_a_proof_that_the_task_did_not_write_is_missed(story: SpecStory):
+    other = ("tests/test_other.py", TEST_WORDS)
+    end = {"match": {"schema": False}, "answer": {"text": "That is all."}, "times": 0}
+    begun(story, ONE.format("tests/test_words.py"), *write(("stats/words.py", WORDS), other, user="T001"), end)
+    said = story.spec("execute")
+    assert said.code != 0 and "tests/test_words.py" in said.out and "[x]" not in tasks_text(story), said
+
+
+@pytest.mark.spec("E11")
+@pytest.mark.parametrize("proof", ["tests/test_words.py", "`python3 -m pytest tests/test_words.py`"])
+def test_a_task_that_the_model_only_calls_done_is_not_ticked(story: SpecStory, proof: str):
+    story.lay({"stats/words.py": "def words(text):\n    return 0\n", "tests/test_words.py": TEST_WORDS})
+    words = {"match": {"schema": False}, "answer": {"text": "T001 is done and all tests pass."}, "times": 0}
+    begun(story, ONE.format(proof), words)
+    assert story.spec("execute").code == 1
+    assert "[x]" not in tasks_text(story)
+
+
+@pytest.mark.spec("E11")
+def test_a_task_that_no_test_speaks_for_is_not_called_proved(story: SpecStory):
+    begun(story, PLAIN, *write(("stats/words.py", WORDS), user="T001"))
+    assert story.spec("execute").code == 0 and standings(story) == {"T001": "done"}
+    said = story.spec("execute")
+    assert said.code == 0 and "ticked, and not proved by Pawl: T001" in said.out, said
+
+
+@pytest.mark.spec("E11")
+def test_another_task_under_a_number_that_was_proved_is_not_proved(story: SpecStory):
+    begun(story, PLAIN, *write(("stats/words.py", WORDS), ("tests/test_words.py", TEST_WORDS), user="T001"))
+    assert story.spec("execute").code == 0 and standings(story) == {"T001": "proved"}
+    path = story.pawl.workspace / FOLDER / "tasks.md"
+    path.write_text(path.read_text().replace("Count words", "Count all words, in any script,"))
+    assert standings(story) == {"T001": "done"}
+
+
+@pytest.mark.spec("E11")
+def test_no_model_ticks_a_task(story: SpecStory):
+    story.lay({f"{FOLDER}/spec.md": "# Statistics\n", f"{FOLDER}/plan.md": "# Plan\n"})
+    story.model_says(*write((f"{FOLDER}/tasks.md", PLAIN.replace("[ ]", "[x]")), user="the tasks of"))
+    made = story.spec("tasks")
+    assert made.code == 0 and "open again, as only 'pawl spec execute' ticks: T001" in made.err, made
+    assert tasks_text(story) == PLAIN
+
+
+@pytest.mark.spec("E11")
+def test_that_nothing_is_missing_does_not_stand_where_files_are_not_there_or_a_requirement_was_passed_over(
+    story: SpecStory,
+):
+    spec = "# Statistics\n\n- **FR-001**: count words\n- **FR-002**: count lines\n"
+    story.lay({f"{FOLDER}/spec.md": spec, f"{FOLDER}/tasks.md": PLAIN.replace("[ ]", "[x]")})
+    claim = (f"{FOLDER}/converge.md", "- FR-001: stats/words.py:1, tests/test_words.py\n")
+    story.model_says(*write(claim, user="what the code lacks"))
+    said = story.spec("converge")
+    assert said.code == 1 and "T001 is ticked, and stats/words.py is not there" in said.err, said
+    assert "converge.md: FR-002 was not held against the code" in said.err
+    story.lay({"stats/words.py": WORDS})
+    story.model_says(*write((f"{FOLDER}/converge.md", f"{claim[1]}- FR-002: missing\n"), user="what the code lacks"))
+    (story.pawl.workspace / FOLDER / "converge.md").unlink()
+    assert story.spec("converge").code == 0
+
+
+@pytest.mark.spec("E11")
+def test_the_cost_of_a_task_that_failed_is_counted_and_the_estimate_stays_that_of_the_plan(story: SpecStory):
+    end = {"match": {"schema": False}, "answer": {"text": "I see nothing to do."}, "times": 0}
+    begun(story, ONE.format("tests/test_words.py"), end)
+    estimated = story.pawl.json("spec", "status")["estimated_tokens"]
+    assert story.spec("execute").code == 1
+    wasted = story.pawl.json("spec", "status")["task_tokens"]
+    assert wasted > 0
+    story.model_says(*write(("stats/words.py", WORDS), ("tests/test_words.py", TEST_WORDS), user="T001"))
+    assert story.spec("execute").code == 0
+    status = story.pawl.json("spec", "status")
+    assert status["task_tokens"] > wasted and status["estimated_tokens"] == estimated
+
+
+@pytest.mark.spec("E11")
+def test_a_task_with_a_large_file_is_done_and_its_size_told(story: SpecStory):
+    large = WORDS + "".join(f"N{number} = {number}\n" for number in range(120))
+    begun(story, PLAIN, *write(("stats/words.py", large), ("tests/test_words.py", TEST_WORDS), user="T001"))
+    said = story.spec("execute")
+    assert said.code == 0 and "122 lines of 'stats/words.py' change; the guardrail asks above 100" in said.out, said
+
+
+@pytest.mark.spec("E11", "D2")
+def test_a_task_that_conflicts_is_done_once_more_without_the_file_of_the_other(story: SpecStory):
+    table = "tests/test_stats.py"
+    begun(
+        story,
+        "## Phase 1: Both\n- [ ] T001 [P] Words in stats/words.py\n- [ ] T002 [P] Lines in stats/lines.py\n",
+        *write(("stats/lines.py", LINES), ("tests/test_lines.py", TEST_LINES), user=f"leave {table}"),
+        *write(("stats/words.py", WORDS), (table, TEST_WORDS), user="T001"),
+        *write(("stats/lines.py", LINES), (table, TEST_LINES), user="T002"),
+    )
+    said = story.spec("execute")
+    assert said.code == 0 and f"T002 conflict with T001 in {table}" in said.out, said
+    assert story.commits()[-1] == "[CHECKPOINT] Wave 1 Complete" and story.git("status", "--porcelain") == ""
+    assert (story.pawl.workspace / table).read_text() == TEST_WORDS
+    assert (story.pawl.workspace / "tests/test_lines.py").read_text() == TEST_LINES
+
+
+@pytest.mark.spec("E11")
+def test_a_task_that_names_a_document_of_the_specification_does_not_write_it(story: SpecStory):
+    story.lay({f"{FOLDER}/contracts/cli.md": "# Command\n", f"{FOLDER}/plan.md": "# Plan\n"})
+    tasks = PLAIN.replace("stats/words.py", "stats/words.py by contracts/cli.md and plan.md")
+    begun(story, tasks, *write(("stats/words.py", WORDS), ("tests/test_words.py", TEST_WORDS), user="T001"))
+    assert "files: stats/words.py\n" in (story.pawl.workspace / FOLDER / "execution-plan.md").read_text()
+    assert story.spec("execute").code == 0
+
+
+BOTH = [
+    *write(("stats/words.py", WORDS), ("tests/test_words.py", TEST_WORDS), user="T001"),
+    *write(("stats/lines.py", LINES), ("tests/test_lines.py", TEST_LINES), user="T002"),
+]
+
+
+@pytest.mark.spec("E11", "F5")
+def test_an_interrupted_execution_leaves_nothing_half_and_goes_on_with_the_task_that_was_stopped(story: SpecStory):
+    tasks = "## Phase 1: Both\n- [ ] T001 [P] Words in stats/words.py\n- [ ] T002 [P] Lines in stats/lines.py\n"
+    begun(story, tasks, *BOTH[:2], {"match": {"user": "T002"}, "delay_ms": 600_000, "answer": "too late"})
+    before = story.git("log", "--format=%H"), story.git("status", "--porcelain")
+    words = ("spec", "execute", "--model", story.model)
+    with story.pawl.started(*words, until="T001 verified alone") as process:
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read().decode()
+        assert process.wait(120) == 130, rest
+    assert (story.git("log", "--format=%H"), story.git("status", "--porcelain")) == before
+    assert standings(story) == {"T001": "verified alone", "T002": "begun"}
+    first = {one["run"] for one in story.runs()}
+    asked = len(story.runs())
+    story.model_says(*BOTH)
+    said = story.spec("execute", "--resume")
+    assert said.code == 0 and standings(story) == {"T001": "proved", "T002": "proved"}, said
+    # No run but those that were begun, and only that of the second task is asked again.
+    assert {one["run"] for one in story.runs()} >= first and len({one["run"] for one in story.runs()}) == 2
+    assert len({one["run"] for one in story.runs()[asked:]}) == 1
+
+
+NEW = "specs/001-count-words"
+KNOWN = {"spec.md": "# Words\n", "plan.md": "# Plan\n", "tasks.md": PLAIN}
+STEPS = {
+    "specify": (("count words",), (), "spec.md", "# Words\n", "the specification of this idea"),
+    "clarify": ((), ("spec.md",), "questions.md", "None open.\n", "whose answers change what is built"),
+    "plan": ((), ("spec.md",), "plan.md", "# Plan\n", "technical plan"),
+    "tasks": ((), ("spec.md", "plan.md"), "tasks.md", PLAIN, "the tasks of"),
+    "converge": ((), tuple(KNOWN), "converge.md", "- T001: missing\n", "what the code lacks"),
+}
+
+
+@pytest.mark.spec("E11", "E12")
+@pytest.mark.parametrize("last", [3, 12, 22, 32])
+@pytest.mark.parametrize("step", STEPS)
+def test_a_step_that_is_killed_goes_on_when_it_is_called_again(story: SpecStory, step: str, last: int):
+    words, needs, file, text, user = STEPS[step]
+    if needs:
+        story.lay({f"{NEW}/{name}": KNOWN[name] for name in needs})
+    story.model_says(*write((f"{NEW}/{file}", text), user=user))
+    line = [sys.executable, "-m", "scenarios.killed_command", str(last), "spec", step, *words, "--model", story.model]
+    died = subprocess.run(
+        [*line, "-C", str(story.pawl.workspace)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        cwd=TESTS,
+        stdin=subprocess.DEVNULL,
+    )
+    if died.returncode == 0:
+        pytest.skip(f"it was done after {died.stdout.split()[-1]} writes")
+    assert died.returncode == -signal.SIGKILL, died
+    said = story.spec(step, *words)
+    assert said.code == 0, said
+    assert (story.pawl.workspace / NEW / file).read_text() == text
+    assert story.git("status", "--porcelain", "--untracked-files=all").split()[1:] == [f"{NEW}/{file}"]
+    work = [one for one in story.runs() if one["stage"] in ("act", "follow_up")]
+    # One run, asked for its change and its end; the request under way when it died may be asked again.
+    assert len({one["run"] for one in work}) == 1 and len(work) <= 3
