@@ -6,7 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from scenarios.spec_story import REVIEW_OFF, SpecStory
 from scenarios.story import Story
+from ui.cli.console import Pawl
 
 PROJECT = {
     "pyproject.toml": '[tool.pytest.ini_options]\npythonpath = ["."]\n',
@@ -31,4 +33,19 @@ def story(tmp_path: Path, state_directory: Path, active_environment: None, monke
     made = Story(workspace, tmp_path / "script.jsonl")
     made.user_writes(PROJECT)
     subprocess.run(["git", "init", "-q"], cwd=workspace, check=True)
+    return made
+
+
+@pytest.fixture
+def spec_story(
+    tmp_path: Path, state_directory: Path, active_environment: None, monkeypatch: pytest.MonkeyPatch
+) -> SpecStory:
+    """A specification in an empty repository, carried out by a scripted model."""
+    monkeypatch.setenv("PAWL_STATE", str(state_directory))
+    (tmp_path / "config.toml").write_text(REVIEW_OFF)
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+    workspace = tmp_path / "project"
+    workspace.mkdir()
+    made = SpecStory(Pawl(workspace), tmp_path / "script.jsonl")
+    made.git("init", "-q")
     return made

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 from scenarios.conftest import PROJECT
-from scenarios.spec_story import REVIEW_OFF, SpecStory, write
-from ui.cli.console import Pawl
+from scenarios.spec_story import SpecStory, write
 
 pytestmark = [pytest.mark.whole, pytest.mark.timeout(600)]
 
@@ -31,18 +30,9 @@ BASE = {
 
 
 @pytest.fixture
-def story(
-    tmp_path: Path, state_directory: Path, active_environment: None, monkeypatch: pytest.MonkeyPatch
-) -> SpecStory:
-    monkeypatch.setenv("PAWL_STATE", str(state_directory))
-    (tmp_path / "config.toml").write_text(REVIEW_OFF)
-    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
-    workspace = tmp_path / "project"
-    workspace.mkdir()
-    made = SpecStory(Pawl(workspace), tmp_path / "script.jsonl")
-    made.git("init", "-q")
-    made.lay(BASE)
-    return made
+def story(spec_story: SpecStory) -> SpecStory:
+    spec_story.lay(BASE)
+    return spec_story
 
 
 def begun(story: SpecStory, tasks: str, *turns: dict) -> None:

@@ -7,11 +7,9 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
-from scenarios.spec_story import REVIEW_OFF, SpecStory, write
-from ui.cli.console import Pawl
+from scenarios.spec_story import SpecStory, write
 
 pytestmark = [pytest.mark.whole, pytest.mark.timeout(900)]
 
@@ -27,17 +25,8 @@ QUESTIONS = "# Questions\n\n1. Is empty input an error? (no, yes)\n   Answer:\n"
 
 
 @pytest.fixture
-def story(
-    tmp_path: Path, state_directory: Path, active_environment: None, monkeypatch: pytest.MonkeyPatch
-) -> SpecStory:
-    monkeypatch.setenv("PAWL_STATE", str(state_directory))
-    (tmp_path / "config.toml").write_text(REVIEW_OFF)
-    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
-    workspace = tmp_path / "project"
-    workspace.mkdir()
-    made = SpecStory(Pawl(workspace), tmp_path / "script.jsonl")
-    made.git("init", "-q")
-    return made
+def story(spec_story: SpecStory) -> SpecStory:
+    return spec_story
 
 
 def driven(story: SpecStory, idea: str, spec: str, tasks: str, code: Mapping[str, list[tuple[str, str]]]) -> None:

@@ -10,7 +10,6 @@ import pytest
 from scenarios import killed_waves
 from scenarios.conftest import PROJECT
 from scenarios.spec_story import REVIEW_OFF, SpecStory, write
-from ui.cli.console import Pawl
 
 pytestmark = [pytest.mark.whole, pytest.mark.timeout(600)]
 
@@ -61,20 +60,11 @@ BASE = {
 
 
 @pytest.fixture
-def story(
-    tmp_path: Path, state_directory: Path, active_environment: None, monkeypatch: pytest.MonkeyPatch
-) -> SpecStory:
-    monkeypatch.setenv("PAWL_STATE", str(state_directory))
-    (tmp_path / "config.toml").write_text(REVIEW_OFF)
-    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
-    workspace = tmp_path / "project"
-    workspace.mkdir()
-    made = SpecStory(Pawl(workspace), tmp_path / "script.jsonl")
-    made.git("init", "-q")
-    made.lay(BASE)
-    made.model_says(*TURNS)
-    made.planned()
-    return made
+def story(spec_story: SpecStory) -> SpecStory:
+    spec_story.lay(BASE)
+    spec_story.model_says(*TURNS)
+    spec_story.planned()
+    return spec_story
 
 
 @pytest.mark.spec("E11", "A1", "A2")
