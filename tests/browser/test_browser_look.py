@@ -57,6 +57,7 @@ def test_a_run_is_asked_for_approved_and_undone_by_keys_alone(opened: Open):
     for number, pane in enumerate(("code", "proof", "time", "money", "preview", "settings"), start=2):
         tab.key(f"Alt+{number}")
         assert tab.evaluate("location.hash") == f"#/{pane}"
+        tab.css("[role=tab][aria-selected=true]").having(pane.capitalize()).seen()
     tab.key("Alt+1")
     tab.type("/undo")
     tab.key("Enter")
