@@ -63,12 +63,12 @@ OUTERMOST = frozenset({"benchmarks/repair_package.py", "benchmarks/repair_right.
 
 ROOM_LINES = {
     "ui": 12720,  # The page changes itself, and frames a dev server; proof for what is promoted; `pawl spec`.
-    "agent": 20420,  # What proves each task of `pawl spec`, and what converge is held to.
+    "agent": 20500,  # What proves each task of `pawl spec`, and its questions in the page.
     "repair": 11225,  # Suites that a script of the project's sets up.
     "checks": 11300,
     "code": 6900,
     "models": 7330,
-    "workspace": 7690,  # Interpreters, servers and own settings against an agent that rewrites them.
+    "workspace": 7700,  # Interpreters, servers and own settings against an agent that rewrites them.
     "sandbox": 2720,
     "store": 2060,
     "settings": 4095,  # Ways through links, for every program on this machine.

@@ -221,58 +221,111 @@ def test_an_execution_that_is_killed_is_resumed_to_the_same_tree_and_no_task_is_
     assert {one["standing"] for one in story.pawl.json("spec", "status")["tasks"]} == {"proved"}
 
 
+# As its templates of August 2026 are filled in: only the first story says that its tests come first.
 SPEC_KIT_SPEC = """\
 # Feature Specification: Statistics
 
 **Feature Branch**: `002-stats`
 
+**Created**: 2026-08-21
+
+**Status**: Draft
+
+**Input**: User description: "count words and lines"
+
+## User Scenarios & Testing *(mandatory)*
+
 ### User Story 1 - Count words (Priority: P1)
+
+**Acceptance Scenarios**:
 
 1. **Given** a text, **When** it is counted, **Then** its words are told
 
+---
+
 ### User Story 2 - Count lines (Priority: P2)
 
-## Requirements
+## Requirements *(mandatory)*
+
+### Functional Requirements
 
 - **FR-001**: System MUST count words
+
+## Success Criteria *(mandatory)*
+
+### Measurable Outcomes
+
+- **SC-001**: A text of 1 MB is counted in a second
 """
 SPEC_KIT_TASKS = """\
 ---
-description: 'Task list'
+
+description: "Task list template for feature implementation"
 ---
 
 # Tasks: Statistics
 
 **Input**: Design documents from `/specs/002-stats/`
 
+**Prerequisites**: plan.md (required), spec.md (required for user stories), research.md, data-model.md, contracts/
+
 ## Format: `[ID] [P?] [Story] Description`
 
 - **[P]**: Can run in parallel (different files, no dependencies)
+
+## Path Conventions
+
+- **Single project**: `src/`, `tests/` at repository root
 
 ## Phase 1: User Story 1 - Count words (Priority: P1) 🎯 MVP
 
 **Goal**: words
 
-- [ ] T001 [P] [US1] Count words in stats/words.py with its test in tests/test_words.py
+### Tests for User Story 1 (OPTIONAL - only if tests requested) ⚠️
 
-**Checkpoint**: At this point, User Story 1 should be fully functional
+> **NOTE: Write these tests FIRST, ensure they FAIL before implementation**
+
+- [ ] T001 [P] [US1] Unit test of words in tests/test_words.py
+
+### Implementation for User Story 1
+
+- [ ] T002 [US1] Count words in stats/words.py (depends on T001)
+
+**Checkpoint**: At this point, User Story 1 should be fully functional and testable independently
 
 ---
 
 ## Phase 2: User Story 2 - Count lines (Priority: P2)
 
-- [ ] T002 [P] [US2] Count lines in stats/lines.py with its test in tests/test_lines.py
+### Tests for User Story 2 (OPTIONAL - only if tests requested) ⚠️
+
+- [ ] T003 [P] [US2] Unit test of lines in tests/test_lines.py
+
+### Implementation for User Story 2
+
+- [ ] T004 [US2] Count lines in stats/lines.py
+
+---
 
 ## Dependencies & Execution Order
 
+### Phase Dependencies
+
 - **User Stories (Phase 3+)**: All depend on Foundational phase completion
+
+### Within Each User Story
+
+- Tests (if included) MUST be written and FAIL before implementation
 """
 SPEC_KIT = {
     ".specify/memory/constitution.md": "# Constitution\n\n## Core Principles\n\n### I. Library-First\n\nFunctions.\n",
+    ".specify/scripts/bash/common.sh": "#!/usr/bin/env bash\n",
     ".specify/templates/tasks-template.md": "# Tasks: [FEATURE NAME]\n",
-    ".specify/feature.json": '{"feature_directory": "specs/002-stats"}\n',
+    ".specify/templates/overrides/tasks-template.md": "# Tasks: [FEATURE NAME]\n",
+    ".specify/feature.json": '{"feature_directory":"specs/002-stats"}\n',
     "specs/002-stats/spec.md": SPEC_KIT_SPEC,
-    "specs/002-stats/plan.md": "# Implementation Plan: Statistics\n",
+    "specs/002-stats/plan.md": "# Implementation Plan: Statistics\n\n**Storage**: NEEDS CLARIFICATION\n",
+    "specs/002-stats/checklists/requirements.md": "# Quality Checklist\n\n- [x] CHK001 a\n- [ ] CHK002 b\n",
     "specs/002-stats/research.md": "- **Decision**: str.split, as whitespace is enough\n- **Rationale**: simple\n",
     "specs/002-stats/tasks.md": SPEC_KIT_TASKS,
 }
@@ -284,14 +337,24 @@ def test_a_project_of_spec_kit_is_analyzed_and_executed_as_it_is_and_feeds_the_m
 ):
     (tmp_path / "config.toml").write_text(f'{REVIEW_OFF}memory_bank = "on"\n')
     story.lay(SPEC_KIT)
-    story.model_says(*BOTH)
+    story.model_says(
+        *write(("tests/test_words.py", TEST_WORDS), user="T001: "),
+        *write(("stats/words.py", WORDS), user="T002: "),
+        *write(("tests/test_lines.py", TEST_LINES), user="T003: "),
+        *write(("stats/lines.py", LINES), user="T004: "),
+    )
     analyzed = story.spec("analyze")
-    assert analyzed.code == 0 and "FR-001 is named by no task" in analyzed.out, analyzed
+    assert analyzed.code == 1 and "plan.md: 1 open: NEEDS CLARIFICATION" in analyzed.out, analyzed
+    assert "FR-001 is named by no task" in analyzed.out and "requirements.md: 1 not checked" in analyzed.out
+    assert "templates/overrides/tasks-template.md" in story.pawl("spec", "tasks", "--dry-run").out
+    story.lay({"specs/002-stats/plan.md": "# Implementation Plan: Statistics\n"})
+    assert story.spec("analyze").code == 0
     story.planned()
     said = story.spec("execute")
     assert said.code == 0, said
-    assert story.commits()[-2:] == ["[CHECKPOINT] Wave 1 Complete", "[CHECKPOINT] Wave 2 Complete"]
+    assert story.commits()[-4:] == [f"[CHECKPOINT] Wave {number} Complete" for number in (1, 2, 3, 4)]
+    assert {one["standing"] for one in story.pawl.json("spec", "status")["tasks"]} == {"proved"}
     assert story.git("status", "--porcelain") == ""
     bank = {name: story.git("show", f"HEAD:.pawl/memory/{name}.md") for name in ("progress", "decisions", "project")}
-    assert "002-stats, wave 1: T001 Count words" in bank["progress"]
+    assert "002-stats, wave 2: T002 Count words" in bank["progress"]
     assert "002-stats: str.split" in bank["decisions"] and "I. Library-First" in bank["project"]

@@ -10,7 +10,7 @@ import base64
 import json
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pawl.core.change import BlobReader, Change, ChangeSet, NodeKind
@@ -128,26 +128,35 @@ class PullRequests:
     def _call(self, method: str, path: str, body: Mapping[str, object] | None = None) -> dict[str, Any]:
         place = f"repos/{self.repository.name}" + (f"/{path}" if path else "")
         words = ["api", "--hostname", self.repository.host, "--method", method, place]
-        given = "" if body is None else json.dumps(body)
+        words += ["--input", "-"] if body is not None else []
+        said = call_gh((self.program, *words), self.environment, "" if body is None else json.dumps(body))
         try:
-            done = subprocess.run(
-                [self.program, *words, *(["--input", "-"] if body is not None else [])],
-                input=given,
-                capture_output=True,
-                text=True,
-                # gh starts git.
-                env={**self.environment, "PATH": host_path(self.environment, *workspaces)},
-                timeout=SECONDS,
-                check=False,
-                # Not in the workspace: gh would run git there.
-                cwd="/",
-            )
-            if done.returncode:
-                raise GitFailed(f"gh: {(done.stderr or done.stdout).strip()[:300]}", advice="gh auth status")
-            answer: dict[str, Any] = json.loads(done.stdout or "{}")
-        except (OSError, subprocess.TimeoutExpired, ValueError) as error:
+            answer: dict[str, Any] = json.loads(said or "{}")
+        except ValueError as error:
             raise GitFailed(f"gh: {error}", advice="gh auth status") from error
         return answer
+
+
+def call_gh(words: Sequence[str], environment: Mapping[str, str], given: str = "") -> str:
+    """What the program says; `GitFailed` where it fails, as without a log-in."""
+    try:
+        done = subprocess.run(
+            words,
+            input=given,
+            capture_output=True,
+            text=True,
+            # gh starts git.
+            env={**environment, "PATH": host_path(environment, *workspaces)},
+            timeout=SECONDS,
+            check=False,
+            # Not in the workspace: gh would run git there.
+            cwd="/",
+        )
+    except (OSError, subprocess.TimeoutExpired, ValueError) as error:
+        raise GitFailed(f"gh: {error}", advice="gh auth status") from error
+    if done.returncode:
+        raise GitFailed(f"gh: {(done.stderr or done.stdout).strip()[:300]}", advice="gh auth status")
+    return done.stdout
 
 
 def branch_name(title: str, number: int) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -133,6 +135,83 @@ def test_issues_need_a_file_or_a_host(repository: Pawl):
     assert nothing.code == odd.code == host.code == 42
     assert "'export' or 'import'" in nothing.err and "no list of issues" in odd.err
     assert "gh" in host.err or "origin" in host.err
+
+
+GH = f"""#!{sys.executable}
+import json, pathlib, sys
+here = pathlib.Path(__file__).parent
+words = sys.argv[1:]
+if (here / "out").exists():
+    sys.exit("To get started with GitHub CLI, please run:  gh auth login")
+with (here / "log.jsonl").open("a") as file:
+    file.write(json.dumps([str(pathlib.Path.cwd()), *words]) + "\\n")
+issues = json.loads((here / "issues.json").read_text())
+if words[:2] == ["issue", "create"]:
+    title = words[words.index("--title") + 1]
+    issues.append({{"title": title, "body": "", "state": "OPEN", "number": len(issues) + 1}})
+    (here / "issues.json").write_text(json.dumps(issues))
+    print(f"https://example.invalid/me/shop/issues/{{len(issues)}}")
+elif words[:2] == ["issue", "list"]:
+    print(json.dumps(issues))
+"""
+
+
+@pytest.fixture
+def host(repository: Pawl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A host with one issue that no task has, through a `gh` that keeps what it is asked."""
+    laid(repository.workspace, tasks=TASKS)
+    address = "git@example.invalid:me/shop.git"
+    for words in (["add", "."], ["commit", "-qm", "first"], ["remote", "add", "origin", address]):
+        subprocess.run(["git", *words], cwd=repository.workspace, check=True)
+    folder = tmp_path / "host"
+    folder.mkdir()
+    (folder / "gh").write_text(GH)
+    (folder / "gh").chmod(0o755)
+    (folder / "issues.json").write_text('[{"title": "Count bytes", "body": "", "state": "CLOSED", "number": 1}]')
+    monkeypatch.setenv("PATH", f"{folder}:{sys.prefix}/bin:/usr/local/bin:/usr/bin:/bin")
+    return folder
+
+
+@pytest.mark.spec("E11")
+def test_tasks_go_to_the_issues_of_the_host_once_and_come_back_by_their_state(repository: Pawl, host: Path):
+    made = repository.json("spec", "issues", "export", "--github")["created"]
+    assert made == [f"https://example.invalid/me/shop/issues/{number}" for number in range(2, 7)]
+    assert repository.json("spec", "issues", "export", "--github")["created"] == []
+    asked = [json.loads(line) for line in (host / "log.jsonl").read_text().splitlines()]
+    create = ["issue", "create", "--title", "T001: Package in src/wc/__init__.py", "--body"]
+    assert asked[2][1:6] == create and "Files: src/wc/__init__.py" in asked[2][6]
+    # Where `gh` would start git, no workspace configures it.
+    assert {one[0] for one in asked} == {"/"} and all(
+        one[-2:] == ["--repo", "example.invalid/me/shop"] for one in asked
+    )
+    issues = (host / "issues.json").read_text()
+    (host / "issues.json").write_text(issues.replace('"OPEN"', '"CLOSED"', 1))
+    found = repository.json("spec", "issues", "import", "--github")
+    assert (found["ticked"], found["new"]) == (["T001"], ["T006"])
+    assert "- [x] T006 Count bytes (#1)" in (repository.workspace / "specs/001-word-count/tasks.md").read_text()
+    standings = {one["id"]: one["standing"] for one in repository.json("spec", "status")["tasks"]}
+    # Whoever closes an issue has proved nothing.
+    assert standings["T001"] == standings["T006"] == "done" and standings["T002"] == "open"
+
+
+@pytest.mark.spec("E11")
+def test_a_host_that_is_not_logged_in_to_is_told_and_nothing_changes(repository: Pawl, host: Path):
+    (host / "out").touch()
+    for action in ("export", "import"):
+        said = repository("spec", "issues", action, "--github")
+        assert said.code == 1 and "gh auth login" in said.err, said
+    assert (repository.workspace / "specs/001-word-count/tasks.md").read_text() == TASKS
+
+
+@pytest.mark.hostile
+@pytest.mark.spec("E11")
+def test_a_program_of_the_workspace_called_gh_is_not_run(repository: Pawl, host: Path, monkeypatch: pytest.MonkeyPatch):
+    (repository.workspace / "gh").write_text("#!/bin/sh\ntouch ran\n")
+    (repository.workspace / "gh").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{repository.workspace}:/usr/bin:/bin")
+    said = repository("spec", "issues", "import", "--github")
+    assert said.code == 42 and "gh is not installed" in said.err, said
+    assert not (repository.workspace / "ran").exists()
 
 
 @pytest.mark.spec("E11")

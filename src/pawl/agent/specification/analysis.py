@@ -15,10 +15,11 @@ from pawl.core.lazy_dataclass import dataclass
 
 _REQUIREMENT = re.compile(r"(?m)^\s*[-*]\s+\*\*(?P<id>(?:FR|NFR)-\d+)\*\*|^\s*[-*]\s+(?P<plain>(?:FR|NFR)-\d+)\b")
 _STORY = re.compile(r"(?mi)^#{2,4}\s+User Story (?P<number>\d+)\b")
-UNCLEAR = re.compile(r"\[NEEDS CLARIFICATION\b[^\]]*\]?")
+UNCLEAR = re.compile(r"\[NEEDS CLARIFICATION\b[^\]]*\]?|(?<=: )NEEDS CLARIFICATION\b.*")
 _PLACEHOLDER = re.compile(
     r"\[(?:FEATURE(?: NAME)?|DATE|###-[^\]\n]{0,40}|(?:Brief )?Title|Entity\d?|PRINCIPLE_\d_\w+|PROJECT_NAME)\]"
 )
+_UNCHECKED = re.compile(r"(?m)^\s*[-*] \[ \]")
 _ENTITY = re.compile(r"(?m)^#{2,4}\s+(?:Entity:\s*)?(?P<name>[A-Z]\w+)\s*$")
 
 
@@ -57,6 +58,10 @@ def _documents(spec: SpecFolder) -> Iterator[SpecFinding]:
         if not spec.has(part):
             yield SpecFinding(level=level, where=part, what="is not there")
     places = {part: spec.read(part) for part in ("spec.md", "plan.md", "data-model.md", "tasks.md")}
+    for name in spec.names("checklists"):
+        if boxes := len(_UNCHECKED.findall(spec.read(f"checklists/{name}"))):
+            what = f"{boxes} not checked; that is the reviewer's to do"
+            yield SpecFinding(level=FindingLevel.WARNING, where=f"checklists/{name}", what=what)
     if path := constitution(spec.shop):
         places[path] = read_text(spec.shop, path)
     for where, text in places.items():
@@ -110,7 +115,7 @@ def _coverage(spec: SpecFolder, tasks: TaskList) -> Iterator[SpecFinding]:
 
 def _design(spec: SpecFolder, tasks: TaskList) -> Iterator[SpecFinding]:
     words = tasks.text.lower()
-    for contract in spec.contracts():
+    for contract in spec.names("contracts"):
         if contract.lower() not in words and contract.rpartition(".")[0].lower() not in words:
             yield SpecFinding(level=FindingLevel.WARNING, where=f"contracts/{contract}", what="no task names it")
     for entity in dict.fromkeys(match["name"] for match in _ENTITY.finditer(spec.read("data-model.md"))):

@@ -49,9 +49,10 @@ class SpecFolder:
     def has(self, part: str) -> bool:
         return bool(self.read(part).strip())
 
-    def contracts(self) -> tuple[str, ...]:
+    def names(self, folder: str) -> tuple[str, ...]:
+        """The names in one of its folders."""
         with suppress(PawlError, OSError):
-            return tuple(self.shop.tree.names(f"{self.path}/contracts"))
+            return tuple(self.shop.tree.names(f"{self.path}/{folder}"))
         return ()
 
     def tasks(self) -> TaskList:
@@ -59,7 +60,7 @@ class SpecFolder:
         if not text.strip():
             raise UsageError(f"{self.path}/tasks.md is not there", advice="'pawl spec tasks' writes it, or you do")
         found = read_tasks(text, f"{self.path}/tasks.md")
-        own = {*PARTS, *(f"contracts/{one}" for one in self.contracts())}
+        own = {*PARTS, *(f"contracts/{one}" for one in self.names("contracts"))}
         # A task that names a document of the specification reads it.
         kept = (replace(one, files=tuple(path for path in one.files if path not in own)) for one in found.tasks)
         return replace(found, tasks=tuple(kept))

@@ -4,7 +4,7 @@ alone."""
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -35,8 +35,9 @@ def request_of(spec: SpecFolder, step: str, words: str) -> str:
             f"{spec.path}/{needed} is not there", advice=f"'pawl spec {WRITERS[needed]}' writes it, or you do"
         )
     more = [words.strip()]
-    template = f"{TEMPLATES}/{'spec' if step == 'specify' else step}-template.md"
-    more += [f"Follow the template {template}."] * bool(read_text(spec.shop, template).strip())
+    name = f"{'spec' if step == 'specify' else step}-template.md"
+    places = (f"{TEMPLATES}/overrides/{name}", f"{TEMPLATES}/{name}")
+    more += [f"Follow the template {one}." for one in places if read_text(spec.shop, one).strip()][:1]
     more += [f"Keep to {law}."] if (law := constitution(spec.shop)) else []
     if step == "converge":
         with suppress(PawlError), opened(spec.shop.tree) as git:
@@ -48,8 +49,14 @@ def request_of(spec: SpecFolder, step: str, words: str) -> str:
     return repository.render(f"spec/{step}", {"user_input": text, "project_root": spec.path}).strip()
 
 
-def step_run(session: Session, spec: SpecFolder, step: str, order: RunRequest) -> Report:
-    """Carries out the step; one with the same request that was interrupted or waits goes on."""
+def step_run(
+    session: Session,
+    spec: SpecFolder,
+    step: str,
+    order: RunRequest,
+    resuming: Callable[[str], object] = lambda run: None,
+) -> Report:
+    """Carries out the step; one with the same request that was interrupted or waits goes on, which is told."""
     made = replace(order, intent=Intent.EDIT, approval=Approval.NEVER, accept_unverified=True)
     state, shop = SpecState.of(spec), spec.shop
     run = state.steps.get(step, "")
@@ -58,6 +65,8 @@ def step_run(session: Session, spec: SpecFolder, step: str, order: RunRequest) -
         with shop.store.together():
             run = session.begin(made)
             state.with_step(step, run).keep(spec)
+    else:
+        resuming(run)
     return session.resume(run)
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Iterable, Mapping
-from shutil import which
 from typing import Any
 
 from pawl.agent.specification.spec_folder import SpecFolder
@@ -14,10 +12,10 @@ from pawl.agent.specification.task_list import TaskList, read_tasks
 from pawl.core.errors import UsageError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import Unreadable, read_json
-from pawl.workspace.pull_request import hosted
+from pawl.settings.config import host_program
+from pawl.workspace.pull_request import call_gh, hosted
 
 VERSION = 1
-SECONDS = 60
 _TITLE = re.compile(r"^(?P<id>T\d{1,6})\b[.:]?\s*(?P<what>.*)$")
 _CLOSED = re.compile(r"(?mi)^State:\s*closed")
 _HEAD = re.compile(r"^## (?P<title>.+?)\s*$", re.MULTILINE)
@@ -106,9 +104,7 @@ def _from_markdown(text: str) -> tuple[TaskIssue, ...]:
     ends = (*(one.start() for one in heads[1:]), len(text))
     bodies = (text[one.end() : end].strip() for one, end in zip(heads, ends, strict=False))
     return tuple(
-        TaskIssue(
-            title=one["title"], body=body, state="closed" if re.search(r"(?mi)^State:\s*closed", body) else "open"
-        )
+        TaskIssue(title=one["title"], body=body, state="closed" if _CLOSED.search(body) else "open")
         for one, body in zip(heads, bodies, strict=True)
     )
 
@@ -148,18 +144,12 @@ class HostedIssues:
     spec: SpecFolder
 
     def _gh(self, *words: str) -> str:
-        config = self.spec.shop.config
-        program = which("gh", path=config.search_path)
-        if program is None:
+        environment = self.spec.shop.config.environment
+        program = host_program("gh", environment)
+        if not program:
             raise UsageError("gh is not installed", advice="leave out --github: a file can be imported by hand")
         name = hosted(self.spec.shop.tree)
-        words = (program, *words, "--repo", f"{name.host}/{name.name}")
-        done = subprocess.run(
-            words, capture_output=True, text=True, timeout=SECONDS, check=False, env=dict(config.environment)
-        )
-        if done.returncode:
-            raise UsageError(f"gh failed: {done.stderr.strip()[:300]}", advice="gh auth status")
-        return done.stdout
+        return call_gh((program, *words, "--repo", f"{name.host}/{name.name}"), environment)
 
     def listed(self) -> tuple[TaskIssue, ...]:
         fields = "title,body,state,number"

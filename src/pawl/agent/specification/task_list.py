@@ -38,6 +38,7 @@ _SPAN = re.compile(r"(T\d+)\s*(?:-|–|to)\s*(T\d+)")
 _PATH = re.compile(r"(?<![\w./:@-])/?(?:[\w.@+-]+/)*(?:[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,9}|[\w.@+-]+/)(?![\w/])")
 _CODE = re.compile(r"`([^`]+)`")
 _FAILS = re.compile(r"(?i)\b(?:must|should|shall|(?:ensure|see) (?:that )?they|they)\s+fail\b|\bfails? before\b")
+_TESTS = re.compile(r"(?i)^tests?\b")
 _YES = re.compile(r"(?i)^\s*(?:yes|true|on|y|x)\b")
 _REQUIREMENT = re.compile(r"\b(?:FR|NFR|SC)-\d+\b")
 
@@ -147,8 +148,11 @@ class _Reader:
     _group: int = 0
     _fails: bool = False
     """The text around the tasks says that what they write must fail at first."""
+    _first: bool = False
+    """The file says somewhere that tests come first: Spec Kit's says it once for all stories."""
 
     def take(self, number: int, line: str) -> None:
+        self._first = self._first or _FAILS.search(line) is not None
         if found := _TASK.match(line):
             self._tasks.append(self._task(number, found))
         elif self._tasks and (detail := _DETAIL.match(line)):
@@ -165,7 +169,8 @@ class _Reader:
     def finished(self) -> Iterator[SpecTask]:
         for one in self._tasks:
             tests = bool(one.files) and all(map(is_test, one.files))
-            yield replace(one, red=one.red and tests, files=tuple(dict.fromkeys(one.files)))
+            red = one.red or (self._first and _TESTS.match(one.section) is not None)
+            yield replace(one, red=red and tests, files=tuple(dict.fromkeys(one.files)))
 
     def _head(self, level: int, title: str) -> None:
         self._group += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from pawl.agent.specification.spec_folder import SpecFolder, constitution
 from pawl.agent.specification.task_list import SpecTask
@@ -53,12 +53,6 @@ def tests_of(task: SpecTask) -> tuple[str, ...]:
     """The files of tests among its proofs."""
     files = (one.partition("::")[0] for one in task.proof if is_path(one))
     return tuple(dict.fromkeys(one for one in files if is_test(one)))
-
-
-def is_shown(task: SpecTask, changed: Collection[str], checked: Verification) -> bool:
-    """Whether it has a proof, or changed files of tests some of which fail without the wave."""
-    own = {file_of(one) for one in (*checked.own, *checked.witnesses)}
-    return task.red or bool(task.proof) or not own.isdisjoint(changed)
 
 
 def unshown(tasks: Iterable[SpecTask], checked: Verification) -> Iterator[tuple[str, str]]:

@@ -21,7 +21,7 @@ from pawl.agent.session import Session
 from pawl.agent.specification.spec_folder import SpecFolder
 from pawl.agent.specification.spec_state import SpecState, WaveRecord, run_state, spent, task_runs
 from pawl.agent.specification.task_list import SpecTask, TaskList
-from pawl.agent.specification.task_request import commands_of, is_shown, request_for, unshown, wanted_of
+from pawl.agent.specification.task_request import commands_of, request_for, unshown, wanted_of
 from pawl.agent.specification.wave_memory import wave_notes
 from pawl.agent.specification.waves import PLAN, checkpoint, read_waves
 from pawl.agent.works import commit_changes, trailer
@@ -214,6 +214,8 @@ class WaveExecutor:
         state = SpecState.of(self.spec)
         live = [one for one in tasks if self._is_live(state.runs.get(one.id, ""))]
         order = replace(self.wish.order, budget=self._share(state, before, max(1, len(tasks) - len(live))))
+        for task in live:
+            self.tell(f"{task.id} goes on with the run {state.runs[task.id]}")
         with self.shop.store.together():
             for task in tasks:
                 if task not in live:
@@ -338,6 +340,11 @@ class WaveExecutor:
     def _verified(self, tasks: tuple[SpecTask, ...], changes: ChangeSet) -> _Proof:
         """The verdict on all of the wave; where it fails, the first task with which it does."""
         if not changes:
+            unproved = [(one.id, "nothing was changed, so that its proof did not run") for one in tasks if one.proof]
+            for task, _ in unproved:
+                self._dropped(SpecState.of(self.spec), task, "its proof did not run")
+            if unproved:
+                raise _WaveFailed(WaveEnd.UNVERIFIED, *unproved)
             return _Proof()
         judgement, proof = self._judged(tasks, changes)
         if judgement.verdict is Verdict.FAILED:
@@ -366,14 +373,18 @@ class WaveExecutor:
         finally:
             self.shop.stop = None
         lacking = dict(unshown(tasks, checked))
-        made, state = self.shop.store.runs.work, SpecState.of(self.spec)
-        paths = {one.id: (made(state.runs[one.id], WorkName.SHOWN) or EMPTY).paths for one in tasks}
-        shown = [one.id for one in tasks if one.id not in lacking and is_shown(one, paths[one.id], checked)]
+        shown = [one.id for one in tasks if one.id not in lacking and self._is_shown(one)]
         return judgement, _Proof(
             evidence=Evidence.of(checked, judgement),
             lacking=tuple(lacking.items()),
             proved=tuple(shown) if judgement.accepted else (),
         )
+
+    def _is_shown(self, task: SpecTask) -> bool:
+        """Whether it has a proof, or a test failed without it and passed with it when it was verified alone."""
+        run = SpecState.of(self.spec).runs[task.id]
+        order = self.shop.store.runs.get(self.shop.workspace, run).order
+        return task.red or bool(task.proof) or RunRecord(self.shop, order, run).data.witnessed
 
     def _culprit(self, tasks: tuple[SpecTask, ...], why: str) -> _WaveFailed:
         """Each is fine alone: those before it are verified with it, one more each time."""

@@ -131,7 +131,13 @@ def _step(one: SpecFolder, step: str, words: str, call: Call) -> int:
         budget=spending(call),
         attended=call.can_ask,
     )
-    return carry(one.shop, call, lambda session: step_run(session, one, step, order), thoughts=options.thoughts)
+
+    def resuming(run: str) -> None:
+        call.aside.say(f"{step} goes on with the run {run}, which was not at its end")
+
+    return carry(
+        one.shop, call, lambda session: step_run(session, one, step, order, resuming), thoughts=options.thoughts
+    )
 
 
 def _clarify(shop: Project, call: Call) -> int:
