@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -96,6 +96,7 @@ class RunExecutor:
     """How the session starts, for its hooks; empty when it has started already."""
     error: PawlError | None = None
     """The error that stopped the run or ended it early."""
+    _lands: bool = False
 
     def go(self, *, resumed: bool = False) -> Report:
         """Walk to the end of the run, to where it waits for the user, or to where it is stopped."""
@@ -103,10 +104,21 @@ class RunExecutor:
             self._recall()
         self._begin(resumed=resumed)
         # A run that is stopped stands where it was; the record says why.
-        with self._workbench() as bench, suppress(*RESUMABLE):
-            while self.place.at != RunNode.END and self._step(bench):
-                pass
+        with self._workbench() as bench, suppress(*RESUMABLE), ExitStack() as landing:
+            while self.place.at != RunNode.END:
+                self._land(landing, bench.cancel)
+                if not self._step(bench):
+                    break
         return self._finish()
+
+    def _land(self, landing: ExitStack, cancel: CancelToken | None) -> None:
+        """Jobs of the queue that finish at the same time deliver one by one, each over what the one before promoted."""
+        if self.shop.lease is not None and self.place.at == RunNode.DELIVER and not self._lands:
+            assert cancel is not None
+            landing.enter_context(self.shop.landing(cancel))
+            self._lands = True
+        elif self.place.at == RunNode.EVALUATE:
+            landing.close()
 
     def go_one_node(self) -> RunCursor:
         """Do the work of one node, for an engine that walks the table itself. What stops a run is raised."""

@@ -125,12 +125,12 @@ class Session:
 
     def do(self, order: RunRequest | str) -> Report:
         """Carries a request as far as it goes without the user."""
-        made = self._checked(order)
+        made = self.checked(order)
         return self._go(self._recorded(made), made)
 
     def begin(self, order: RunRequest | str) -> str:
         """Record a request as a run that `resume` or `step` carries out; returns its id."""
-        return self._recorded(self._checked(order)).run
+        return self._recorded(self.checked(order)).run
 
     def step(self, run: str) -> RunCursor:
         """Carry the run through one node, for engines that walk the graph themselves; returns where it stands then.
@@ -302,7 +302,8 @@ class Session:
         except UnknownModel:
             return "", tools
 
-    def _checked(self, order: RunRequest | str) -> RunRequest:
+    def checked(self, order: RunRequest | str) -> RunRequest:
+        """The request, complete; an error for what is wrong with it before there is a run."""
         made = RunRequest(text=order) if isinstance(order, str) else order
         if not made.text.strip():
             raise UsageError("there is no request", advice="pawl do 'add a --verbose option'")

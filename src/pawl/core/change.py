@@ -216,6 +216,14 @@ class EntryState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The right to carry a job of the queue. Each taking over counts it up, and only the newest promotes and ends."""
+
+    job: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewEntry:
     """An entry that has no number yet."""
 
@@ -232,6 +240,8 @@ class NewEntry:
     """The user's own yes is there."""
     evidence: Mapping[str, object] | None = None
     """The evidence that its verdict rests on, as JSON can hold it."""
+    lease: Lease | None = None
+    """Under which a job of the queue promotes it; nothing is begun where another worker has a newer one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

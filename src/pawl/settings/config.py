@@ -114,6 +114,7 @@ class SettingsTables:
     session: Mapping[str, object] = field(default_factory=dict)
     web: Mapping[str, object] = field(default_factory=dict)
     mcp: Mapping[str, object] = field(default_factory=dict)
+    queue: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -285,6 +285,7 @@ MIGRATIONS = (
     _migration("005_runs", "work"),
     _migration("006_partly_and_unverified_runs"),
     _migration("007_evidence_of_entries"),
+    _migration("008_queue"),
 )
 NEWEST = len(MIGRATIONS)
 """The `user_version` of a file says how many it has seen."""

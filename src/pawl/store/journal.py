@@ -16,6 +16,7 @@ from pawl.core.errors import Conflicted, StoreError, UnknownEntry
 from pawl.core.redact import redacted_value
 from pawl.store.blobs import Blobs
 from pawl.store.database import CHANGE_COLUMNS, StorePart, change_set, insert_changes, iso, readable
+from pawl.store.jobs import Jobs, lost
 
 _DAY = 86_400
 
@@ -69,6 +70,8 @@ class Journal(StorePart):
             )
         draft = self._drafted(changes)
         with self._database.transaction():
+            if entry.lease is not None and not Jobs(self._database, self._clock).holds(entry.lease):
+                raise lost(entry.lease)
             number = self._insert(entry, EntryState.PREPARED, changes, modes, draft)
             _, blocked = self._flips(number)
             if blocked is not None:

@@ -47,6 +47,10 @@ class Runs(StorePart):
             )
         return _row(row)
 
+    def is_known(self, run: str) -> bool:
+        """In whichever workspace."""
+        return self._database.first("SELECT 1 FROM run WHERE id = ?", (readable(run),)) is not None
+
     def list(self, workspace: str, *, state: RunState | None = None, limit: int | None = None) -> Sequence[RunRow]:
         """Newest first."""
         where = "workspace = :workspace" if state is None else "workspace = :workspace AND state = :state"

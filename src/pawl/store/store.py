@@ -14,6 +14,7 @@ from pathlib import Path
 from pawl.core.errors import StoreCorrupt, StoreError
 from pawl.store.blobs import GRACE_SECONDS, Blobs
 from pawl.store.database import Clock, Database, check_schema, is_newest, migrate
+from pawl.store.jobs import Jobs
 from pawl.store.journal import Journal
 from pawl.store.memories import Answers, Memories
 from pawl.store.runs import Events, Requests, Runs, Snapshots, Transcripts
@@ -198,6 +199,7 @@ class Store:
         self.answers = Answers(database, clock)
         self.snapshots = Snapshots(database, clock)
         self.runs = Runs(database, clock)
+        self.jobs = Jobs(database, clock)
 
     @classmethod
     def open(cls, directory: Path, *, clock: Clock = time.time, busy_seconds: float = 5.0) -> Store:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from pawl.core.change import (
     Entry,
     EntryKind,
     EntryState,
+    Lease,
     NewEntry,
     Node,
     RollbackPolicy,
@@ -36,7 +37,7 @@ from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted, redacted_body
 from pawl.core.typed import plain
 from pawl.settings.config import Config, framework_folders, workspaces
-from pawl.settings.files import Tree
+from pawl.settings.files import Tree, writer_lock
 from pawl.settings.guardrails import Decision, Guardrails, Judge, preset
 from pawl.settings.trust import MCP_FILE, register_secrets
 from pawl.store.run_lock import run_lock
@@ -74,6 +75,8 @@ class Project:
     listings: Listings = field(default_factory=Listings)
     stop: CancelToken | None = None
     """Ends the commands on every bench that is opened while it is set: the user's word and the time of a run."""
+    lease: Lease | None = None
+    """Under which a job of the queue is carried; nothing is promoted once another worker has a newer one."""
 
     @classmethod
     def open(cls, config: Config, workspace: Path) -> Project:
@@ -148,6 +151,20 @@ class Project:
 
         return read_gate(self.config, self.workspace, self.guardrails)
 
+    @contextmanager
+    def landing(self, cancel: CancelToken) -> Iterator[None]:
+        """Held by one job of the queue at a time, from the last look at the workspace until its change is promoted."""
+        with ExitStack() as held:
+            while True:
+                try:
+                    folder, name = self.config.state / "locks", f"{self.workspace} landing"
+                    held.enter_context(writer_lock(folder, name, seconds=0.5))
+                    break
+                except StoreBusy:
+                    if cancel.requested:
+                        raise cancel.error() from None
+            yield
+
     def carrying(self, run: str, seconds: float = 0.5) -> AbstractContextManager[None]:
         """Held while somebody carries the run; `StoreBusy` for others, after the time that a look takes."""
         return run_lock(self.config.state / "locks" / f"{run}.run", seconds)
@@ -200,6 +217,7 @@ class Project:
             reason=redacted(reason),
             allows_protected=allows_protected,
             evidence=plain(evidence),
+            lease=self.lease,
         )
 
     def promote(self, entry: NewEntry, changes: ChangeSet, *, merge: bool = True) -> Promotion:

@@ -15,6 +15,7 @@ from ui.cli.transcript import keys as foreign_keys
 
 from pawl.agent.corrections import corrections
 from pawl.agent.policy import as_markdown
+from pawl.agent.queue.job_queue import QueueSettings
 from pawl.core import errors
 from pawl.core.dialogue import Sampling
 from pawl.core.run import Budget, RequestRecord
@@ -37,7 +38,8 @@ README = (ROOT / "README.md").read_text()
 DOCS = ROOT / "docs"
 # In the order in which their transcripts are played.
 PARTS = [
-    DOCS / "commands" / f"{name}.md" for name in ("work", "checks", "configuration", "history", "machines", "spec")
+    DOCS / "commands" / f"{name}.md"
+    for name in ("work", "checks", "configuration", "history", "machines", "spec", "queue")
 ]
 COMMANDS = "\n".join(page.read_text() for page in (DOCS / "commands.md", *PARTS))
 SETTINGS = (DOCS / "settings.md").read_text()
@@ -98,6 +100,7 @@ TABLES = {
     "[retries]": RetryLimits,
     "[mcp]": McpSettings,
     "[mcp.servers.NAME]": McpServer,
+    "[queue]": QueueSettings,
 }
 
 
@@ -236,6 +239,8 @@ def test_every_key_of_every_json_object_is_documented(pawl: Pawl):
         "dev",
         "loop",
         "spec",
+        "queue",
+        "worker",
         "audit",
         "approve",
     )  # asked in tests of their own

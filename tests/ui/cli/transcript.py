@@ -49,6 +49,16 @@ match = { user = "rm notes.txt" }
 answer = "It deletes notes.txt (tidy.sh:2)."
 """
 """A scripted model, beside the workspace."""
+SHOPPING = """\
+[[turn]]
+match = { user = "shopping list" }
+answer = { calls = [{ name = "file_write", arguments = { path = "shopping.txt", content = "bread\\n" } }] }
+
+[[turn]]
+match = { answered = ["file_write"] }
+answer = "The list is written."
+"""
+"""Another one, which writes a file."""
 SERVER = """\
 import json
 import sys
@@ -121,6 +131,7 @@ def stage(folder: Path) -> Path:
     (folder / "bin").mkdir()
     (folder / "bin" / "pawl").symlink_to(SCRIPT)
     (folder / "answers.toml").write_text(ANSWERS)
+    (folder / "shopping.toml").write_text(SHOPPING)
     (folder / "notes").mkdir()
     (folder / "notes" / "server.py").write_text(SERVER)
     shop = folder / "shop"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pawl.agent.queue.job_queue import queue_settings
 from pawl.checks.settings import verify_settings
 from pawl.core.errors import ConfigError, PawlError
 from pawl.models.providers import local_settings
@@ -23,6 +24,7 @@ _READERS: tuple[Callable[[Config], object], ...] = (
     verify_settings,
     session_settings,
     web_settings,
+    queue_settings,
     lambda config: is_listed(config, "/"),
 )
 """Whoever reads a table of the settings file."""

@@ -12,6 +12,8 @@ COMMANDS = {
     "spec": "from idea to code: specification, plan, tasks, waves of commits",
     "loop": "work until the tests pass or a limit is reached, cheapest first",
     "audit": "show what each loop cost and achieved, attempt by attempt",
+    "queue": "leave requests for workers: add, list, run, pause, cancel, retry",
+    "worker": "carry out what is queued, until it is stopped",
     "approve": "show what a run waits for, and answer it",
     "locate": "find the files and definitions an issue is about, with no model",
     "web": "open this workspace in a browser: a page that only you can use",

@@ -36,6 +36,7 @@ FILES = {
     "loop": "pawl.ui.cli.loop_command",
     "memory": "pawl.ui.cli.memory_command",
     "run": "pawl.ui.cli.run_command",
+    "worker": "pawl.ui.cli.queue",
     "approve": "pawl.ui.cli.do",
     "policy": "pawl.ui.cli.rules",
     "prompts": "pawl.ui.cli.rules",

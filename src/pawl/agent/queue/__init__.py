@@ -1,0 +1,1 @@
+"""The queue: jobs that wait for workers, on this machine."""

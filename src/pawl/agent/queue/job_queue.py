@@ -1,0 +1,222 @@
+"""Adding to the queue: one request, one for each file, or the lines of a file; and its statistics."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated
+
+from pawl.agent.briefing import configured
+from pawl.agent.session import Session
+from pawl.core.errors import UnknownEntry, UsageError
+from pawl.core.job import CRITICAL, Job, JobDependency, JobState, NewJob
+from pawl.core.lazy_dataclass import dataclass
+from pawl.core.run import RunRequest
+from pawl.core.typed import AtLeast, AtMost, read_settings
+from pawl.settings.config import Config
+from pawl.store.store import Store
+from pawl.workspace.project import Project
+
+FILE = "{file}"
+HIGHEST = 1000
+_FILES = ("local", "scripted")
+"""Models that are files."""
+_LINE = frozenset({"request", "name", "after", "if_failed", "priority", "budget"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSettings:
+    """The table `[queue]` of the settings."""
+
+    attempts: Annotated[int, AtLeast(1)] = 3
+    """How often a job is taken before it counts as failed."""
+    together: Annotated[int, AtLeast(1), AtMost(64)] = 2
+    """Jobs of one workspace at the same time."""
+    workers: Annotated[int, AtLeast(1), AtMost(64)] = 1
+    """Of `pawl queue run`."""
+    providers: Mapping[str, int] = field(default_factory=dict)
+    """Jobs at the same time that ask one provider, by its name."""
+
+
+def queue_settings(config: Config) -> QueueSettings:
+    return read_settings(QueueSettings(), "queue", config.tables.queue)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobWish:
+    """The terms on which jobs are added."""
+
+    order: RunRequest
+    source: str = ""
+    priority: int | None = None
+    after: tuple[str, ...] = ()
+    """Numbers of jobs, or runs."""
+    if_failed: tuple[str, ...] = ()
+    """The same; the job is begun where they fail, before every other."""
+
+
+def add(shop: Project, wish: JobWish, texts: Sequence[str]) -> list[int]:
+    """One job for each text."""
+    if not texts:
+        raise UsageError("there is no request", advice="pawl queue add 'make the tests pass'")
+    kind, _, file = wish.order.model.partition(":")
+    if kind in _FILES:
+        # A worker may stand in another folder.
+        wish = replace(wish, order=replace(wish.order, model=f"{kind}:{os.path.abspath(file)}"))
+    job = _new_job(shop, wish)
+    return shop.store.jobs.add(replace(job, order=replace(wish.order, text=text)) for text in texts)
+
+
+def _new_job(shop: Project, wish: JobWish) -> NewJob:
+    """What is wrong with the terms is told now, not when nobody looks."""
+    Session(shop).checked(replace(wish.order, text=wish.order.text or "a request"))
+    store = shop.store
+    after = [_dependency(store, one) for one in wish.after]
+    after += [replace(_dependency(store, one), failed=True) for one in wish.if_failed]
+    priority = wish.priority
+    if priority is None:
+        priority = CRITICAL if wish.if_failed else 0
+    model = wish.order.model or configured(shop, "").routes.default
+    return NewJob(
+        workspace=shop.workspace,
+        order=wish.order,
+        source=wish.source,
+        provider=_provider(model),
+        priority=priority,
+        after=tuple(after),
+    )
+
+
+def _provider(model: str) -> str:
+    kind = model.partition(":")[0]
+    return kind if kind in _FILES else model.partition("/")[0]
+
+
+def _dependency(store: Store, name: str) -> JobDependency:
+    """A job by its number, or a run by its id; the run of a job stands for the job, which may have another later."""
+    number = int(name) if name.isascii() and name.isdigit() and len(name) < 18 else store.jobs.of_run(name)
+    if number is not None:
+        return JobDependency(job=store.jobs.get(number).id)
+    if store.runs.is_known(name):
+        return JobDependency(run=name)
+    raise UnknownEntry(f"there is no job or run {name!r}", advice="'pawl queue list' lists the jobs")
+
+
+def for_each_file(shop: Project, pattern: str, text: str) -> list[str]:
+    """The text for each file that the pattern names, in their order."""
+    from pawl.code.librarian import source_files
+    from pawl.workspace.ignore import path_expression
+
+    if FILE not in text:
+        raise UsageError(
+            f"the request does not name {FILE}", advice="pawl queue add --each 'src/**/*.py' 'type {file}'"
+        )
+    fits = re.compile(path_expression(os.fsencode(pattern.removeprefix("./"))), re.DOTALL)
+    found = [one.path for one in source_files(shop).stamps() if fits.fullmatch(os.fsencode(one.path))]
+    if not found:
+        raise UsageError(f"no file of the workspace is named by {pattern!r}", advice="quote it: 'src/**/*.py'")
+    return [text.replace(FILE, path) for path in sorted(found)]
+
+
+def add_lines(shop: Project, wish: JobWish, lines: str) -> list[int]:
+    """One job for each line of JSON: `request`, and what differs from the terms; all of them or none."""
+    added: list[int] = []
+    names: dict[str, str] = {}
+    with shop.store.together():
+        for number, line in _objects(lines):
+            own = _terms(wish, number, line, names)
+            added += add(shop, own, [own.order.text])
+            if name := line.get("name"):
+                names[str(name)] = str(added[-1])
+    return added
+
+
+def _objects(lines: str) -> Iterator[tuple[int, Mapping[str, object]]]:
+    for number, text in enumerate(lines.splitlines(), 1):
+        if not text.strip():
+            continue
+        try:
+            line = json.loads(text)
+        except ValueError as error:
+            raise UsageError(f"line {number} is no JSON: {error}") from error
+        if not isinstance(line, dict) or not isinstance(line.get("request"), str) or set(line) - _LINE:
+            raise UsageError(
+                f"line {number} is no job", advice=f"an object with request, and any of {', '.join(sorted(_LINE))}"
+            )
+        yield number, line
+
+
+def _terms(wish: JobWish, number: int, line: Mapping[str, object], names: Mapping[str, str]) -> JobWish:
+    def before(key: str, usual: tuple[str, ...]) -> tuple[str, ...]:
+        given = line.get(key, ())
+        some = given if isinstance(given, list | tuple) else (given,)
+        return (*usual, *(names.get(str(one), str(one)) for one in some))
+
+    priority = line.get("priority", wish.priority)
+    if priority is not None and not (type(priority) is int and abs(priority) <= HIGHEST):
+        raise UsageError(f"line {number}: priority {priority!r} is no whole number up to {HIGHEST}")
+    budget = dict(wish.order.budget)
+    if "budget" in line:
+        amount = line["budget"]
+        if isinstance(amount, bool) or not isinstance(amount, int | float) or amount < 0:
+            raise UsageError(f"line {number}: budget {amount!r} is not an amount", advice="give US dollars")
+        budget["money"] = str(amount)
+    return replace(
+        wish,
+        order=replace(wish.order, text=str(line["request"]), budget=budget),
+        priority=priority,
+        after=before("after", wish.after),
+        if_failed=before("if_failed", wish.if_failed),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueStats:
+    jobs: int
+    states: Mapping[str, int]
+    workspaces: int
+    attempts: int
+    cost: Decimal | None
+    """None where the price of one is unknown."""
+    per_hour: float | None
+    """Jobs that ended, from the first one that was taken to the last that ended."""
+    waited_seconds: tuple[float, float] | None
+    """Half of the jobs, and nine in ten, were taken so long after they were added."""
+    worked_seconds: tuple[float, float] | None
+    """The same, from taken to ended."""
+
+
+def stats(jobs: Sequence[Job]) -> QueueStats:
+    ended = [one for one in jobs if one.state is JobState.ENDED and one.started and one.ended]
+    costs = [one.cost for one in jobs]
+    hours = (
+        _seconds(min(str(one.started) for one in ended), max(str(one.ended) for one in ended)) / 3600 if ended else 0
+    )
+    return QueueStats(
+        jobs=len(jobs),
+        states=dict(sorted(Counter(one.standing for one in jobs).items())),
+        workspaces=len({one.workspace for one in jobs}),
+        attempts=sum(one.attempts for one in jobs),
+        cost=None if None in costs else sum((one for one in costs if one is not None), Decimal(0)),
+        per_hour=round(len(ended) / hours, 1) if hours else None,
+        waited_seconds=_quantiles([_seconds(one.created, one.started) for one in jobs if one.started]),
+        worked_seconds=_quantiles([_seconds(str(one.started), str(one.ended)) for one in ended]),
+    )
+
+
+def _seconds(start: str, end: str) -> float:
+    return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
+
+
+def _quantiles(values: Sequence[float]) -> tuple[float, float] | None:
+    if not values:
+        return None
+    ordered = sorted(values)
+    half, most = (ordered[int((len(ordered) - 1) * part)] for part in (0.5, 0.9))
+    return round(half, 3), round(most, 3)

@@ -1,0 +1,279 @@
+"""`pawl queue` and `pawl worker`: requests that are left for later, carried out by processes that may die."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from ui.cli.console import PAWL, Pawl
+from ui.cli.test_cli_docs import ROOT, keys
+
+from pawl.core.job import Job
+from pawl.store.store import Store
+
+
+def script(folder: Path, name: str, *turns: object) -> str:
+    """A model that says these turns by their place in a conversation, as often as it is asked."""
+    path = folder / f"{name}.jsonl"
+    lines = [{"match": {"step": step}, "times": 0, "answer": turn} for step, turn in enumerate(turns)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return f"scripted:{path}"
+
+
+def writing(path: str, content: str) -> object:
+    return {"text": "", "calls": [{"name": "file_write", "arguments": {"path": path, "content": content}}]}
+
+
+def writer(folder: Path, name: str) -> str:
+    return script(folder, name, writing(f"{name}.txt", f"{name}\n"), {"text": "Written."})
+
+
+def jobs_of(state: Path) -> Sequence[Job]:
+    with Store.open(state) as store:
+        return store.jobs.list()
+
+
+@pytest.mark.spec("A4", "F9")
+def test_jobs_are_added_listed_paused_cancelled_and_queued_again(repository: Pawl, tmp_path: Path):
+    model = ("--model", writer(tmp_path, "one"))
+    said = repository.many(
+        [
+            ("queue", "add", "write one.txt", *model),
+            ("queue", "add", "then two", "--after", "1", "--priority", "7", *model),
+            ("queue", "add", "repair it", "--if-failed", "1", *model),
+            ("queue", "pause", "1"),
+            ("queue", "list"),
+            ("queue", "cancel", "2"),
+            ("queue", "retry", "2"),
+            ("queue", "resume", "1"),
+            ("queue", "pause", "--all"),
+            ("queue",),
+            ("queue", "resume", "--all"),
+            ("queue", "show", "3"),
+            ("queue", "stats"),
+        ]
+    )
+    assert [one.code for one in said] == [0] * len(said), said
+    assert said[0].out == "job 1 queued\n"
+    assert [" ".join(line.split()[:3]) for line in said[4].lines[1:4]] == [
+        "1 paused 0",
+        "2 blocked 7",
+        "3 blocked critical",
+    ]
+    assert said[5].out == "job 2 cancelled\n" and said[6].out == "job 2 queued again\n"
+    assert said[9].lines[-1] == "3 jobs: 2 blocked, 1 queued; $0.00; the queue is paused"
+    assert "after: 1 (if it fails)" in said[11].lines and "jobs: 3 (2 blocked, 1 queued) in 1 project" in said[12].out
+
+
+@pytest.mark.spec("A4", "F9")
+def test_batches_are_added_whole_or_not_at_all(repository: Pawl, tmp_path: Path):
+    root, model = repository.workspace, ("--model", writer(tmp_path, "one"))
+    for name in ("pkg/a.py", "pkg/deep/b.py", "other.py"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("x = 1\n")
+    lines = [
+        {"request": "first", "name": "first", "budget": 0.5},
+        {"request": "second", "after": "first", "priority": 3},
+    ]
+    (tmp_path / "jobs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (tmp_path / "bad.jsonl").write_text('{"request": "fine"}\n{"request": "odd", "after": "nobody"}\n')
+    each, brought, bad, listed, exported = repository.many(
+        [
+            ("queue", "add", "--each", "pkg/**/*.py", "add types to {file}", *model),
+            ("queue", "add", "--from", str(tmp_path / "jobs.jsonl"), *model),
+            ("queue", "add", "--from", str(tmp_path / "bad.jsonl"), *model),
+            ("queue", "list", "--json"),
+            ("queue", "list", "--export", "-"),
+        ]
+    )
+    assert each.out == "jobs 1 to 2 queued\n" and brought.out == "jobs 3 to 4 queued\n", (each, brought)
+    assert bad.code == 42 and "there is no job or run 'nobody'" in bad.err
+    jobs = json.loads(listed.out)["jobs"]
+    assert [one["request"] for one in jobs] == [
+        "add types to pkg/a.py",
+        "add types to pkg/deep/b.py",
+        "first",
+        "second",
+    ]
+    whole = json.loads(exported.out)
+    assert whole["jobs"][3]["after"] == [{"job": 3, "run": None, "failed": False}]
+    assert whole["jobs"][2]["terms"]["budget"] == {"money": "0.5"}
+    page = (ROOT / "docs/commands/queue.md").read_text()
+    told = {key for one in whole["jobs"] for key in keys({**one, "terms": {}})} | set(whole) | set(whole["stats"])
+    assert {key for key in told if f"`{key}`" not in page} <= set(whole["stats"]["states"])
+
+
+def test_a_mistake_is_told_when_the_job_is_added(repository: Pawl, tmp_path: Path, state_directory: Path):
+    model = ("--model", writer(tmp_path, "one"))
+    wrong = [
+        (("queue", "add"), "there is no request"),
+        (("queue", "add", "x", "--model", "nobody/nothing"), "nobody"),
+        (("queue", "add", "x", "--after", "9", *model), "there is no job 9"),
+        (("queue", "add", "x", "--priority", "high", *model), "'high' is no priority"),
+        (("queue", "add", "--each", "*.zzz", "about {file}", *model), "no file of the workspace"),
+        (("queue", "add", "--each", "*.py", "about nothing", *model), "does not name {file}"),
+        (("queue", "add", "x", "--workspace", "/nowhere", *model), "there is no folder '/nowhere'"),
+        (("queue", "cancel"), "names no job"),
+        (("queue", "show", "4"), "there is no job 4"),
+        (("queue", "stats", "4"), "takes no '4'"),
+        (("queue", "run", "--workers", "900"), "--workers 900"),
+    ]
+    for (words, message), said in zip(wrong, repository.many([words for words, _ in wrong]), strict=True):
+        assert said.code in (42, 52) and message in said.err, (words, said)
+    assert not jobs_of(state_directory)
+
+
+@pytest.mark.whole
+@pytest.mark.spec("A4", "F9")
+def test_two_workers_carry_jobs_of_two_projects_by_their_dependencies(
+    repository: Pawl, tmp_path: Path, state_directory: Path
+):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "notes.txt").write_text("other\n")
+    names = ["one", "two", "three"]
+    said = repository.many(
+        [
+            ("queue", "add", "write two.txt", "--model", writer(tmp_path, "two"), "--workspace", str(other)),
+            ("queue", "add", "write one.txt", "--model", writer(tmp_path, "one")),
+            ("queue", "add", "write three.txt", "--model", writer(tmp_path, "three"), "--after", "2"),
+            ("queue", "add", "never begun", "--model", writer(tmp_path, "four"), "--if-failed", "2"),
+        ]
+    )
+    assert [one.code for one in said] == [0] * 4, said
+    ended = repository.json("queue", "run", "--workers", "2")
+    assert [one["standing"] for one in ended["jobs"]] == ["done"] * 3
+    places = [repository.workspace / "one.txt", other / "two.txt", repository.workspace / "three.txt"]
+    assert [place.read_text() for place in places] == [f"{name}\n" for name in names]
+    one, two, three, four = jobs_of(state_directory)
+    assert four.standing == "blocked" and three.started >= two.ended and one.attempts == 1
+    assert "1 blocked, 3 done" in repository("queue", "watch").lines[-1]
+
+
+@pytest.mark.whole
+@pytest.mark.spec("A4", "F9")
+def test_the_job_of_a_worker_that_was_killed_is_taken_over_and_promoted_once(
+    repository: Pawl, tmp_path: Path, state_directory: Path
+):
+    slow = script(tmp_path, "slow", writing("one.txt", "one\n"), {"text": "Written."})
+    text = (tmp_path / "slow.jsonl").read_text().replace('"times": 0', '"times": 0, "delay_ms": 1500')
+    (tmp_path / "slow.jsonl").write_text(text)
+    assert repository("queue", "add", "write one.txt", "--model", slow).code == 0
+    with repository.started("worker", until="job 1: taken") as process:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert jobs_of(state_directory)[0].standing == "running"
+    said = repository("queue", "run")
+    assert said.code == 0 and "job 1: taken again, attempt 2" in said.out, said
+    assert (repository.workspace / "one.txt").read_text() == "one\n"
+    assert len(repository.json("history")["entries"]) == 1
+
+
+@pytest.mark.whole
+@pytest.mark.spec("A4")
+def test_a_job_that_kills_its_workers_stops_after_so_many_attempts(repository: Pawl, tmp_path: Path, monkeypatch):
+    (tmp_path / "config.toml").write_text("[queue]\nattempts = 1\n")
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+    slow = script(tmp_path, "slow", writing("one.txt", "one\n"), {"text": "Written."})
+    text = (tmp_path / "slow.jsonl").read_text().replace('"times": 0', '"times": 0, "delay_ms": 1500')
+    (tmp_path / "slow.jsonl").write_text(text)
+    assert repository("queue", "add", "write one.txt", "--model", slow).code == 0
+    with repository.started("worker", until="job 1: taken") as process:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    said = repository("queue", "run")
+    assert said.code == 1 and "stopped after 1 attempts: its worker died each time" in said.out, said
+    assert not (repository.workspace / "one.txt").exists()
+    assert repository("queue", "retry", "1").code == 0
+    assert repository("queue", "run").code == 0
+    assert (repository.workspace / "one.txt").read_text() == "one\n"
+
+
+@pytest.mark.whole
+@pytest.mark.spec("A4")
+def test_a_job_that_is_paused_or_cancelled_while_it_works_promotes_nothing(
+    repository: Pawl, tmp_path: Path, state_directory: Path
+):
+    slow = script(tmp_path, "slow", writing("one.txt", "one\n"), {"text": "Written."})
+    text = (tmp_path / "slow.jsonl").read_text()
+    (tmp_path / "slow.jsonl").write_text(text.replace('"times": 0', '"times": 0, "delay_ms": 60000'))
+    assert repository("queue", "add", "write one.txt", "--model", slow).code == 0
+    with repository.started("worker", until="job 1: taken") as process:
+        assert repository("queue", "pause", "1").code == 0
+        assert b"stopped; its run is resumed from there" in process.stdout.readline()
+        assert jobs_of(state_directory)[0].standing == "paused" and jobs_of(state_directory)[0].attempts == 0
+        assert repository("queue", "resume", "1").code == 0
+        assert b"job 1: taken" in process.stdout.readline()
+        assert repository("queue", "cancel", "1").code == 0
+        assert b"was cancelled" in process.stdout.readline()
+    assert jobs_of(state_directory)[0].standing == "cancelled"
+    (tmp_path / "slow.jsonl").write_text(text)
+    assert repository("queue", "retry", "1").code == 0 and repository("queue", "run").code == 0
+    assert (repository.workspace / "one.txt").read_text() == "one\n"
+
+
+@pytest.mark.whole
+@pytest.mark.spec("A4")
+def test_a_change_in_conflict_goes_back_to_the_agent_once_and_then_to_the_user(
+    repository: Pawl, tmp_path: Path, state_directory: Path
+):
+    root = repository.workspace
+    (root / "list.txt").write_text("first\n")
+    patch = {"name": "strict_patch", "arguments": {"path": "list.txt", "old": "first", "new": "mine"}}
+    read = {"name": "file_read", "arguments": {"path": "list.txt"}}
+    calls = ({"text": "", "calls": [one]} for one in (read, patch))
+    model = script(tmp_path, "patch", *calls, {"text": "Done."})
+    text = (tmp_path / "patch.jsonl").read_text().replace('"step": 2}', '"step": 2}, "delay_ms": 60000')
+    (tmp_path / "patch.jsonl").write_text(text)
+    assert repository("queue", "add", "change the list", "--model", model).code == 0
+    with repository.started("worker", until="job 1: taken") as process:
+        _when_work_is_kept(state_directory)
+        (root / "list.txt").write_text("yours\n")
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    (tmp_path / "patch.jsonl").write_text(text.replace(', "delay_ms": 60000', ""))
+    said = repository("queue", "run")
+    job = jobs_of(state_directory)[0]
+    assert said.code == 1 and job.sent_back and job.standing == "failed", said
+    assert (root / "list.txt").read_text() == "yours\n"
+
+
+def _when_work_is_kept(state: Path) -> None:
+    """Waits until the run of the only job has a change of its bench in the store."""
+    with Store.open(state) as store:
+        while True:
+            job = store.jobs.list()[0]
+            if job.run is not None and store.runs.work(job.run, "bench"):
+                return
+            threading.Event().wait(0.05)
+
+
+@pytest.mark.whole
+def test_a_worker_that_is_told_to_end_gives_its_job_back(repository: Pawl, tmp_path: Path, state_directory: Path):
+    slow = script(tmp_path, "slow", writing("one.txt", "one\n"), {"text": "Written."})
+    text = (tmp_path / "slow.jsonl").read_text().replace('"times": 0', '"times": 0, "delay_ms": 60000')
+    (tmp_path / "slow.jsonl").write_text(text)
+    assert repository("queue", "add", "write one.txt", "--model", slow).code == 0
+    with repository.started("worker", until="job 1: taken") as process:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait() == 143
+    job = jobs_of(state_directory)[0]
+    assert (job.standing, job.attempts) == ("queued", 0)
+
+
+@pytest.mark.whole
+def test_a_change_that_is_to_be_approved_waits_and_ends_with_the_answer(
+    repository: Pawl, tmp_path: Path, state_directory: Path
+):
+    words = ("queue", "add", "write one.txt", "--approve", "final", "--model", writer(tmp_path, "one"))
+    assert repository(*words).code == 0
+    said = repository("queue", "run")
+    assert said.code == 4 and "waits for your approval" in said.out, said
+    assert repository("approve", "--yes").code == 0
+    assert jobs_of(state_directory)[0].standing == "done"
+    assert subprocess.run([*PAWL, "queue", "run"], cwd=repository.workspace, check=False).returncode == 0
