@@ -81,7 +81,7 @@ SHOW = frozenset({"d", "diff"})
 ANSWERS = YES | NO | LATER
 """Words that answer a question, and say nothing to a run that works."""
 _HUNKS = re.compile(r"(?:h|hunks?)?\s*(?P<numbers>\d{1,6}(?:[\s,]+\d{1,6})*)")
-CHOICES = "y yes, n no, 1,3 these hunks, e edit, d diff, l later"
+CHOICES = "y yes, n no, {hunks}e edit, d diff, l later"
 CHOICES_OF_CALL = "y yes, {always}n no, d show all, l later"
 ALWAYS = "a always in this run, p always for {what}, "
 
@@ -114,7 +114,8 @@ def _asked(
         face.aside.say("! this is not all of it; d shows everything", "bold yellow")
     of_call = question.kind == "call"
     always = ALWAYS.format(what=kinds["p"][2]) if kinds else ""
-    prompt = f"carry it out? [{CHOICES_OF_CALL.format(always=always)}] " if of_call else f"promote this? [{CHOICES}] "
+    carries = f"carry it out? [{CHOICES_OF_CALL.format(always=always)}] "
+    prompt = carries if of_call else f"promote this? [{_choices(session, report)}] "
     while True:
         said = face.line(prompt)
         word, _, rest = (said or "").strip().partition(" ")
@@ -138,6 +139,13 @@ def _asked(
         given = None if of_call else _part(session, report, face, (said or "").strip())
         if given is not None:
             return given
+
+
+def _choices(session: Session, report: Report) -> str:
+    """The answers to a change, with numbers of hunks that it has; a single one is all of it."""
+    several = len(session.hunks(report.run))
+    hunks = "" if several < 2 else "1 that hunk, " if several == 2 else "1,3 these hunks, "
+    return CHOICES.format(hunks=hunks)
 
 
 def always_kinds(question: ApprovalRequest, run: str) -> Mapping[str, tuple[str, ...]]:
@@ -175,7 +183,7 @@ def _part(session: Session, report: Report, face: Face, said: str) -> ApprovalRe
         return _edited(session, report, face)
     found = _HUNKS.fullmatch(said.lower())
     if found is None:
-        face.aside.say(f"{said!r} is not an answer; say {CHOICES}")
+        face.aside.say(f"{said!r} is not an answer; say {_choices(session, report)}")
         return None
     numbers = tuple(dict.fromkeys(int(one) for one in re.split(r"[\s,]+", found["numbers"])))
     most = len(session.hunks(report.run))
