@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import threading
+import time
 import uuid
 
 import pytest
@@ -92,6 +93,13 @@ def test_a_request_made_before_the_start_starts_nothing(sandbox, view):
     assert not os.path.exists(os.path.join(view.copy, "ran"))
     cancel.close()
     cancel.request()
+
+
+def test_the_time_of_a_token_counts_from_when_it_was_asked_for():
+    now = time.monotonic()
+    late, early = CancelToken(seconds=60, since=now - 61), CancelToken(seconds=60, since=now)
+    assert late.timed_out and not early.timed_out
+    assert CancelToken(above=late, seconds=600).timed_out
 
 
 def test_an_error_in_the_listener_ends_the_command(sandbox, view):

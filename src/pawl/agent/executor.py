@@ -98,13 +98,13 @@ class RunExecutor:
     """The error that stopped the run or ended it early."""
     _lands: bool = False
 
-    def go(self, *, resumed: bool = False) -> Report:
+    def go(self, *, resumed: bool = False, since: float | None = None) -> Report:
         """Walk to the end of the run, to where it waits for the user, or to where it is stopped."""
         if resumed:
             self._recall()
         self._begin(resumed=resumed)
         # A run that is stopped stands where it was; the record says why.
-        with self._workbench() as bench, suppress(*RESUMABLE), ExitStack() as landing:
+        with self._workbench(since=since) as bench, suppress(*RESUMABLE), ExitStack() as landing:
             while self.place.at != RunNode.END:
                 self._land(landing, bench.cancel)
                 if not self._step(bench):
@@ -211,11 +211,11 @@ class RunExecutor:
         return True
 
     @contextmanager
-    def _workbench(self, spent: float = 0.0) -> Iterator[Workbench]:
-        """Open what the nodes work with; `spent` is how much of the run's time is gone."""
+    def _workbench(self, spent: float = 0.0, since: float | None = None) -> Iterator[Workbench]:
+        """Open what the nodes work with; `spent` is how much of the run's time is gone, which counts from `since`."""
         conversation = self._conversation()
-        started = time.monotonic()
-        cancel = self.shop.stop = CancelToken(above=self.cancel, seconds=self._seconds(spent))
+        started = time.monotonic() if since is None else since
+        cancel = self.shop.stop = CancelToken(above=self.cancel, seconds=self._seconds(spent), since=started)
         hooking = self.hooking(conversation)
         works = BenchWorks(self.shop, self.record, self._verifier)
         talker = Talker(

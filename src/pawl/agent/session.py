@@ -6,6 +6,7 @@ any other while it works.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
@@ -123,10 +124,11 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def do(self, order: RunRequest | str) -> Report:
-        """Carries a request as far as it goes without the user."""
+    def do(self, order: RunRequest | str, *, since: float | None = None) -> Report:
+        """Carries a request as far as it goes without the user; its time counts from `since` (monotonic)."""
+        since = time.monotonic() if since is None else since
         made = self.checked(order)
-        return self._go(self._recorded(made), made)
+        return self._go(self._recorded(made), made, since=since)
 
     def begin(self, order: RunRequest | str) -> str:
         """Record a request as a run that `resume` or `step` carries out; returns its id."""
@@ -347,7 +349,7 @@ class Session:
         self.shop.note("run", {"request": order.text, "mode": order.mode, "approval": order.approval})
         return place
 
-    def _go(self, place: RunCursor, order: RunRequest, *, resumed: bool = False) -> Report:
+    def _go(self, place: RunCursor, order: RunRequest, *, resumed: bool = False, since: float | None = None) -> Report:
         with self.shop.carrying(place.run):
             now = self.shop.store.runs.get(self.shop.workspace, place.run)
             if now.state is not RunState.WORKING:
@@ -358,7 +360,7 @@ class Session:
             try:
                 opening = "" if self._carrier is not None else "resume" if resumed else "startup"
                 self._carrier = self._executor(now.place, order, opening)
-                report = self._carrier.go(resumed=resumed)
+                report = self._carrier.go(resumed=resumed, since=since)
             finally:
                 self._stop = None
         self._conversation, self._still = report.conversation, report.state is RunState.ENDED

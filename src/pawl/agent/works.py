@@ -24,6 +24,7 @@ from pawl.core.patch import content, hunks, select, summary
 from pawl.core.redact import redacted, without_known
 from pawl.core.run import Mode, Task
 from pawl.core.text import one_line
+from pawl.sandbox.cancel import raise_if_stopped
 from pawl.settings.guardrails import Touched
 from pawl.workspace.bench_files import Files, GatedFiles, UnopenedSurface
 from pawl.workspace.paths import clean
@@ -195,6 +196,8 @@ class BenchWorks:
 
     def verify(self, changes: ChangeSet) -> Verification:
         """On a fresh bench that holds nothing but these changes."""
+        # Before anything is loaded for it.
+        raise_if_stopped(self.shop.stop)
         ground = self._ground()
         if self.record.data.ground not in ("", ground):
             # Somebody changed files since: what was measured without the change is of another workspace.

@@ -14,16 +14,17 @@ from pawl.core.errors import Cancelled, OutOfTime
 class CancelToken:
     """A request to stop that can be waited on together with pipes. Once requested it stays requested.
 
-    A token ends with the one above it, and when its own time or that of one above is up.
+    A token ends with the one above it, and when its own time or that of one above is up. The time counts from
+    `since`, by the monotonic clock, or from now.
     """
 
-    def __init__(self, *, above: CancelToken | None = None, seconds: float = inf) -> None:
+    def __init__(self, *, above: CancelToken | None = None, seconds: float = inf, since: float | None = None) -> None:
         self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._close = weakref.finalize(self, os.close, self._event)
         self._requested = False
         self._below: weakref.WeakSet[CancelToken] = weakref.WeakSet()
         self._timer: threading.Timer | None = None
-        own = time.monotonic() + seconds
+        own = (time.monotonic() if since is None else since) + seconds
         self.deadline, self._seconds = own, seconds
         """By the monotonic clock."""
         if above is not None:

@@ -48,7 +48,8 @@ DECLARED = {
 
 def ask(shop: Project, call: Call) -> int:
     with shown_session(shop, call, thoughts=call.options.thoughts) as session:
-        report = session.do(_order(session, call))
+        order = _order(session, call)
+        report = session.do(order, since=call.started)
         error, heard = session.error, call.interruptions.heard
         if isinstance(error, Cancelled) and heard is not None:
             raise heard from None

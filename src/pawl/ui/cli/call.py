@@ -7,6 +7,7 @@ import os
 import shlex
 import signal
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
@@ -160,6 +161,8 @@ class Call:
     """Whether the user may be asked on stdin."""
     environment: Mapping[str, str] = field(default_factory=dict)
     meter: Meter = field(default_factory=Meter)
+    started: float = field(default_factory=time.monotonic)
+    """When the user called, by the monotonic clock: his time counts from there."""
     _line: LiveLine = field(init=False)
     _doing: str = ""
 
@@ -222,7 +225,7 @@ class Call:
         if seconds is None:
             return None
         check_range("--seconds", seconds, 1, 86_400, usual)
-        return CancelToken(above=above, seconds=seconds)
+        return CancelToken(above=above, seconds=seconds, since=self.started)
 
     @property
     def test_command(self) -> tuple[str, ...]:

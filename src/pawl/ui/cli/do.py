@@ -189,7 +189,7 @@ def start(session: Session, call: Call) -> Report:
         raise UsageError("--then does not work with -p, which gives one result", advice="call 'pawl -p -c' again")
     for text in options.then:
         session.queue(replace(order, text=text, conversation=""))
-    return session.do(order)
+    return session.do(order, since=call.started)
 
 
 def chosen_conversation(session: Session, call: Call) -> str:
@@ -253,7 +253,10 @@ def _stdin(call: Call) -> str:
         return ""
     if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode)):
         return ""
+    began = time.monotonic()
     data = sys.stdin.buffer.read(LONGEST_INPUT)
+    # What writes into the pipe may take its own time.
+    call.started += time.monotonic() - began
     left_out = len(data) - MOST_INPUT
     if left_out <= 0:
         return data.decode("utf-8", "replace")

@@ -120,7 +120,7 @@ def _started(session: Session, shop: Project, call: Call) -> Report:
     order, warnings = _order(shop, call)
     for warning in warnings:
         call.aside.say(f"! {warning}", "yellow")
-    return session.do(order)
+    return session.do(order, since=call.started)
 
 
 def _order(shop: Project, call: Call) -> tuple[RunRequest, tuple[str, ...]]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pawl.workspace.project import Project
 
 
-def run(arguments: Sequence[str]) -> int:
+def run(arguments: Sequence[str], started: float) -> int:
     try:
         options = read(arguments)
     except WrongWords as error:
@@ -35,15 +35,15 @@ def run(arguments: Sequence[str]) -> int:
 
         _tell(sys.stdout, overview().removesuffix("\n") if options.command == "help" else f"pawl {__version__}")
         return 0
-    return _call(options)
+    return _call(options, started)
 
 
-def _call(options: argparse.Namespace) -> int:
+def _call(options: argparse.Namespace, started: float) -> int:
     sys.excepthook = _Defect(options)
     from pawl.ui.cli.call import Interrupted
 
     try:
-        return _dispatch(options)
+        return _dispatch(options, started)
     except PawlError as error:
         error = _complete(error)
         return _report(options, error.code, error.message, error.advice, error.exit_code, _conflicts(error))
@@ -56,7 +56,7 @@ def _call(options: argparse.Namespace) -> int:
         return _report(options, "system", f"system error{named}: {error.strerror or error}", "", 1)
 
 
-def _dispatch(options: argparse.Namespace) -> int:
+def _dispatch(options: argparse.Namespace, started: float) -> int:
     from pawl.settings.config import load, partly_loaded
     from pawl.ui.cli.call import Call
     from pawl.ui.screen.screen import THEMES, Screen
@@ -68,7 +68,7 @@ def _dispatch(options: argparse.Namespace) -> int:
     draws = config.environment.get("TERM", "dumb") != "dumb"
     aside = Screen(sys.stderr, color=config.color, aside=True, draws=draws)
     out = Screen(sys.stdout, color=config.color, draws=draws)
-    call = Call(options, out, aside, environment=config.environment)
+    call = Call(options, out, aside, environment=config.environment, started=started)
     call.interruptions.listen()
     sys.excepthook = _Defect(options, config)
     if wrong is not None:
