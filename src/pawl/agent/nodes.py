@@ -507,9 +507,11 @@ def _nothing(bench: Workbench, work: Work) -> NodeOutcome:
     record = bench.record
     if work.held:
         # All that was made is held back.
+        record.keep(replace(record.data, held=()))
         return _refused(bench, *(f"{one.path}: {one.told}" for one in work.held))
     # A change was asked for, and words are no change.
-    record.keep(replace(record.data, refused=("the model answered in words and changed no file",)))
+    words = "answered in words and " if record.data.ended in (LoopEnd.ANSWERED, LoopEnd.CUT_OFF) else ""
+    record.keep(replace(record.data, refused=(f"the model {words}changed no file",)))
     record.deliver(DeliveryState.NEEDS_WORK)
     return NodeOutcome.NOTHING
 
@@ -561,10 +563,9 @@ def _keep_rest(bench: Workbench, shown: ChangeSet, chosen: ChangeSet) -> None:
     """Keep as an entry what the user left out and what is held back."""
     record = bench.record
     spare, data = record.work(WorkName.SPARE), record.data
-    notes = (f"held back: {path} ({reason})" for path, reason in data.held)
     kept = data.kept
     if chosen.digest != shown.digest:
         kept = bench.works.keep(shown, record.order.text, "taken in part or edited; this is what was shown")
     elif spare:
         kept = bench.works.keep(spare, record.order.text, "held back")
-    record.keep(replace(record.data, notes=(*record.data.notes, *notes), kept=kept))
+    record.keep(replace(record.data, kept=kept))

@@ -467,7 +467,7 @@ def composed(shop: Project, run: str) -> Report:
         verdicts=data.verdicts,
         refused=(*data.refused, *(data.fulfilment.open_parts if data.fulfilment is not None else ())),
         unproved=data.unproved,
-        notes=data.notes,
+        notes=(*data.notes, *(f"held back: {path} ({reason})" for path, reason in data.held)),
         tasks=tuple(task.what for task in data.plan),
         task_states=task_states(data, row.delivery),
         entry=data.entry,

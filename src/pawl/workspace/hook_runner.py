@@ -25,7 +25,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import IO, Any
 
-from pawl.core.errors import ConfigError, PawlError, SandboxUnavailable
+from pawl.core.errors import Cancelled, ConfigError, PawlError, SandboxUnavailable
 from pawl.core.execution import Completed, Ending, Execution, Limits
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.text import shortened
@@ -420,7 +420,8 @@ class Hooks:
                     if isinstance(error, SandboxUnavailable) and event in CAN_BLOCK:
                         # What nobody could say no to does not happen.
                         raise
-                    ended = HookEnded(code=None, stopped=f"it cannot be started: {error.message}; {error.advice}")
+                    stopped = f"it cannot be started: {error.message}; {error.advice}"
+                    ended = HookEnded(code=None, stopped=error.message if isinstance(error, Cancelled) else stopped)
                 outcome = outcome.and_then(said(command, ended))
         return outcome
 

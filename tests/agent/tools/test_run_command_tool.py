@@ -34,6 +34,20 @@ def test_a_command_line_goes_to_the_shell_and_its_exit_code_is_a_result(tools: T
     assert ended.text == "[exit code 3, 0.0 s]\nout\n[stderr]\nerr"
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "curl: (6) Could not resolve host: example.com",
+        "ERROR: No matching distribution found for leftpad",
+        "dial tcp: lookup proxy.golang.org: no such host",
+    ],
+)
+def test_a_command_that_failed_for_want_of_a_network_is_told_that_there_is_none(tools: ToolRegistry, said: str):
+    told = "commands have no network: nothing can be installed or fetched; the user can: pawl verify --install"
+    assert report(tools, argv=["sh", "-c", 'echo "$0" >&2; exit 1', said]).notices == (told,)
+    assert report(tools, argv=["echo", said]).notices == ()
+
+
 def test_words_are_run_without_a_shell(tools: ToolRegistry):
     assert report(tools, argv=["echo", "$HOME; ls"]).stdout == "$HOME; ls\n"
 

@@ -25,7 +25,8 @@ _NOT_FOUND_CODE = 127
 # A shell says "Permission denied" instead when it may not look into a folder of its PATH.
 _NOT_FOUND = re.compile(r"(?:^|: )(?P<name>[^:\s]+): (?:(?:command )?not found|Permission denied)\s*$", re.MULTILINE)
 _UNREACHED = re.compile(
-    r"(?i)name resolution|could ?n[o']t resolve|network is unreachable|getaddrinfo|enotfound|eai_again"
+    r"(?i)name resolution|could ?n[o']t resolve|unable to resolve|network is unreachable|getaddrinfo|enotfound"
+    r"|eai_again|dns error|dial tcp|no matching distribution found"
 )
 _SHOWN_IN_FAILURE = 2_000
 

@@ -17,7 +17,7 @@ from pawl.ui.cli.do import carry
 from pawl.ui.cli.encoder import EXIT_CODES, EXIT_UNVERIFIED, Json, changes_json, picked
 from pawl.ui.cli.loop_command import after_reflex
 from pawl.ui.cli.parser import Command, dry_run_option, install_option, test_option
-from pawl.ui.screen.renderer import MARKS, EventRenderer, in_words
+from pawl.ui.screen.renderer import MARKS, NOT_COUNTED, TOLD, EventRenderer, in_words
 from pawl.ui.screen.run_report import counts_text, tell_edit, verdict_line
 from pawl.ui.screen.screen import Screen, brief, money
 
@@ -272,6 +272,8 @@ def _mark(verdict: CheckResult) -> str:
     mark = MARKS[verdict.standing]
     if verdict.standing is Status.SKIPPED:
         return f"{mark} ({brief(verdict.reason, 40)})"
+    if verdict.standing is Status.FAIL and verdict.advisory:
+        return f"{TOLD} ({NOT_COUNTED})"
     if verdict.counts is None:
         return mark
     old = f" ({len(verdict.old)} {'fails' if len(verdict.old) == 1 else 'fail'} as before)" if verdict.old else ""

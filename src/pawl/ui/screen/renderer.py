@@ -90,6 +90,8 @@ _MILESTONES = ("install", "suite", "recover", "search", "verify")
 MARKS = {Status.PASS: "✓", Status.FAIL: "✗", Status.SKIPPED: "–"}
 AS_BEFORE = "="
 """The mark of a check that finds what it found before, and nothing new."""
+TOLD, NOT_COUNTED = "!", "told, not counted"
+"""Of findings by a checker that the project does not configure: they refuse nothing that a test proves."""
 _STYLES = {"✓": "green", "✗": "red", "!": "yellow"}
 _ATTEMPT_MARKS = {AttemptEnd.VERIFIED: "✓", AttemptEnd.REFUSED: "✗", AttemptEnd.SENT_BACK: "↩"}
 _CODE = re.compile(r"\A[a-z_]+: ")
@@ -411,6 +413,7 @@ def _fitted(event: ToolEnded, outcome: str, width: int) -> tuple[str, ...]:
 def check_lines(check: CheckResult) -> Iterator[str]:
     """A check with its reason, and the first things that it found where it failed."""
     mark = AS_BEFORE if check.old and check.standing is Status.PASS else MARKS[check.standing]
+    mark = TOLD if check.standing is Status.FAIL and check.advisory else mark
     yield f"  {mark} {check.step}: {brief(check.reason, 100) or check.standing}"
     if check.standing is Status.FAIL:
         for one in check.findings[:_FINDINGS]:

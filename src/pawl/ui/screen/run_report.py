@@ -13,7 +13,7 @@ from pawl.core.patch import hunks, unified
 from pawl.core.run import DeliveryState, Intent, Report, Review, RunState
 from pawl.core.tiers import AttemptEnd, EscalationState
 from pawl.ui.screen.diff import show_diff
-from pawl.ui.screen.renderer import AS_BEFORE, MARKS
+from pawl.ui.screen.renderer import AS_BEFORE, MARKS, NOT_COUNTED, TOLD
 from pawl.ui.screen.screen import Face, Screen, brief, counted, money, short_model
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ def _tell_cost(report: Report, face: Face) -> None:
 
 def verdict_lines(report: Report) -> list[str]:
     """The checks that ran, the word on the whole, which claims no more than was proved, and the state of each task."""
-    checks = "checks    " + "  ".join(_verdict(one) for one in report.verdicts)
+    checks = "checks    " + "  ".join(_verdict(one, report.verdict) for one in report.verdicts)
     lines = [checks] if report.verdicts else []
     if report.verdict is not None:
         why = report.refused if report.verdict is Verdict.FAILED else report.unproved
@@ -246,8 +246,10 @@ def verdict_line(verdict: Verdict, why: Sequence[str]) -> list[str]:
     return [f"verdict   {verdict}", *(f"! {brief(one, 160)}" for one in why)]
 
 
-def _verdict(verdict: tuple[str, str, str]) -> str:
+def _verdict(verdict: tuple[str, str, str], word: Verdict | None) -> str:
     step, standing, reason = verdict
+    if standing == Status.FAIL and word is Verdict.VERIFIED:
+        return f"{step} {TOLD} ({'fails, as it is to' if step.startswith('tests') else NOT_COUNTED})"
     mark = AS_BEFORE if reason.startswith(OLD_ONLY) else MARKS[Status(standing)]
     told = standing == Status.SKIPPED or mark == AS_BEFORE
     return f"{step} {mark}" + (f" ({brief(reason, 40)})" if told else "")
