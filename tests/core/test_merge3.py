@@ -85,15 +85,18 @@ def git_merge(folder: Path, base: bytes, ours: bytes, theirs: bytes) -> bytes | 
 
 def compare_with_git(folder: Path, seed: int, count: int) -> None:
     case = Cases(seed)
-    clean = git_clean = 0
+    clean = git_clean = only_here = 0
     for number in range(count):
         base, ours, theirs = case((2, 3, 5, 10, 30, 1000)[number % 6])
         from_git = git_merge(folder, base, ours, theirs)
         merged = merge3(base, ours, theirs)
         git_clean += from_git is not None
         clean += merged is not None
-        assert merged is None or merged == from_git, (base, ours, theirs)
+        only_here += merged is not None and from_git is None
+        assert merged is None or from_git in (None, merged), (base, ours, theirs)
     assert clean > 0.9 * git_clean > 0.2 * count
+    # Among lines of two kinds git finds a conflict where every way to match them comes to the same text.
+    assert only_here <= 0.001 * count
 
 
 @pytest.mark.spec("B9")

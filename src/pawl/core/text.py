@@ -81,6 +81,16 @@ def by_distance(a: Sequence[int], b: Sequence[int]) -> list[MatchingBlock]:
     return _joined(blocks)
 
 
+def _by_distance_up(a: Sequence[int], b: Sequence[int]) -> list[MatchingBlock]:
+    """The same, looked for from the bottom."""
+    mirrored = reversed(by_distance(a[::-1], b[::-1]))
+    return [MatchingBlock(len(a) - x - size, len(b) - y - size, size) for x, y, size in mirrored]
+
+
+def _exchanged(blocks: Sequence[MatchingBlock]) -> list[MatchingBlock]:
+    return [MatchingBlock(b, a, size) for a, b, size in blocks]
+
+
 def gaps(blocks: Sequence[MatchingBlock], a_size: int, b_size: int) -> Iterator[LineChange]:
     """The stretches that the blocks leave of two texts of these sizes."""
     return _gaps_in(LineChange(0, a_size, 0, b_size), blocks)
@@ -328,6 +338,10 @@ class Matching(StrEnum):
     """The fewest edits, looked for from the top."""
     BACKWARD = "backward"
     """The fewest edits, looked for from the bottom."""
+    FORWARD_FROM_NEW = "forward from new"
+    """The fewest edits that lead back, looked for from the top: of two ways that cost the same it takes the other."""
+    BACKWARD_FROM_NEW = "backward from new"
+    """The fewest edits that lead back, looked for from the bottom."""
 
 
 def split_lines(data: bytes) -> list[bytes]:
@@ -353,8 +367,11 @@ def matching_blocks(
         case Matching.FORWARD:
             blocks = by_distance(one, two)
         case Matching.BACKWARD:
-            mirrored = reversed(by_distance(one[::-1], two[::-1]))
-            blocks = [MatchingBlock(len(a) - x - size, len(b) - y - size, size) for x, y, size in mirrored]
+            blocks = _by_distance_up(one, two)
+        case Matching.FORWARD_FROM_NEW:
+            blocks = _exchanged(by_distance(two, one))
+        case Matching.BACKWARD_FROM_NEW:
+            blocks = _exchanged(_by_distance_up(two, one))
     return slid(one, two, blocks)
 
 
