@@ -2,6 +2,7 @@
 
     python benchmarks/projects.py --repos DIR [--repo owner/name] [--fixes N] [--seconds S] [--out results.json]
     python benchmarks/projects.py --repos DIR --verify [--bin FOLDER] [--repo owner/name] [--fixes N]
+    python benchmarks/projects.py --verify --repo pawl/web [--nested]
 
 DIR holds a git repository `owner+name/repo` for each repository of projects.toml. A fix is a commit that changes one to
 four files of code and a file of tests that stood there before; N of the last 12 N are taken, evenly. The tree before
@@ -18,6 +19,9 @@ variant, the files as they were with an assignment more. Both are played again w
 either way, or fail where the fix changed what they expect. The verdict is right when the fix is verified, or unverified
 where nothing proves it, or failed where it breaks tests as they were, and the variant is never verified. FOLDER holds
 the `python3` in which the dependencies are installed, or the program that installs them in the clone (yarn).
+
+`pawl/web` is the page of this repository as it is committed: a bug is put into it and the test that sees it taken out,
+and that is the commit before the fix. With --nested the workspace is the whole repository, the page a folder of it.
 """
 
 from __future__ import annotations
@@ -65,6 +69,8 @@ class Fix:
     base: str
     code: tuple[str, ...]
     tests: tuple[str, ...]
+    within: str = ""
+    """The folder of the workspace in which the tests run."""
 
 
 def fixes(project: dict, repository: Path, most: int, spread: int = SPREAD) -> list[Fix]:
@@ -101,6 +107,37 @@ def _fixes_in(project: dict, log: str, most: int) -> Iterator[Fix]:
             most -= 1
             if not most:
                 return
+
+
+def made(project: dict, repository: Path, *, nested: bool) -> list[Fix]:
+    """A repository with a commit before and a commit of the fix for each bug of the project, which is ours."""
+    within = project["folder"] if nested else ""
+    repository.mkdir(parents=True)
+    git = ["git", "-C", str(repository), "-c", "user.name=a", "-c", "user.email=a@b"]
+    words = ["git", "-C", str(Path(__file__).parents[1]), "archive", f"HEAD:{'' if nested else project['folder']}"]
+    packed = subprocess.run(words, check=True, capture_output=True).stdout
+    subprocess.run(["tar", "-x", "-C", str(repository)], check=True, input=packed)
+    subprocess.run([*git, "init", "-q"], check=True)
+
+    def commit(written: dict[str, str]) -> str:
+        for path, text in written.items():
+            (repository / path).write_text(text, "utf-8")
+        for words in (["add", "-A"], ["commit", "-q", "-m", "a"], ["rev-parse", "HEAD"]):
+            done = subprocess.run([*git, *words], check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    commit({})
+    found = []
+    for bug in project["bugs"]:
+        path, tests = (str(Path(within, bug[name])) for name in ("path", "tests"))
+        fixed = {one: (repository / one).read_text("utf-8") for one in (path, tests)}
+        start = fixed[tests].index(f'  it("{bug["test"]}')
+        end = fixed[tests].index("\n  });\n", start) + len("\n  });\n")
+        assert fixed[path].count(bug["right"]) == 1
+        broken = {path: fixed[path].replace(bug["right"], bug["wrong"]), tests: fixed[tests][:start] + fixed[tests][end:]}
+        base = commit(broken)
+        found.append(Fix(project["repo"], commit(fixed), base, (path,), (tests,), within))
+    return found
 
 
 def texts(fix: Fix, mirror: Mirror) -> list[ChangedLines]:
@@ -240,7 +277,8 @@ def _laid(fix: Fix, project: dict, repository: Path, top: Path, bin_folder: str,
             empty = subprocess.run(words, check=True, capture_output=True, text=True, input="").stdout.strip()
             subprocess.run([*git, "update-ref", f"refs/replace/{absent}", empty], check=True)
         if "install" in project:
-            commands.append(["env", "-C", str(folder), f"PATH={bin_folder}:{os.environ['PATH']}", *project["install"]])
+            place = str(folder / fix.within)
+            commands.append(["env", "-C", place, f"PATH={bin_folder}:{os.environ['PATH']}", *project["install"]])
     for path in project.get("absent", {}).values():
         commands.append([*git, "rm", "-qf", "--ignore-unmatch", "--", path])
     if with_tests:
@@ -271,7 +309,7 @@ _FAILED = re.compile(
 def _failing(folder: Path, fix: Fix, project: dict, bin_folder: str) -> list[str] | None:
     """The tests of the fix that fail, as their runner calls them; None where they take too long."""
     command = project.get("test", "python3 -m pytest -q -rfE -p no:cacheprovider").split()
-    files = [path for path in fix.tests if not path.endswith(".snap")]
+    files = [str(Path(path).relative_to(fix.within)) for path in fix.tests if not path.endswith(".snap")]
     tests = [path.removesuffix(".py").replace("/", ".").removeprefix("tests.") for path in files]
     places = [str(place) for place in (folder / "src", folder) if place.is_dir()]
     environment = {"PATH": os.pathsep.join((bin_folder, os.environ["PATH"])), "PYTHONPATH": os.pathsep.join(places)}
@@ -279,7 +317,7 @@ def _failing(folder: Path, fix: Fix, project: dict, bin_folder: str) -> list[str
     words = [*command, *(tests if "runtests.py" in project.get("test", "") else files)]
     runner = subprocess.Popen(
         words,
-        cwd=folder,
+        cwd=folder / fix.within,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -334,7 +372,7 @@ def _done(folder: Path, calls: list[dict], request: str, options: argparse.Names
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repos", type=Path, required=True)
+    parser.add_argument("--repos", type=Path, default=Path(), help="the folder of the mirrors")
     parser.add_argument("--repo", action="append", help="only this repository; may be given again")
     parser.add_argument("--fixes", type=int, default=20, help="of each repository")
     parser.add_argument("--seconds", type=float, default=60.0, help="of tests that are chosen")
@@ -343,15 +381,16 @@ def main() -> None:
     parser.add_argument("--bin", default="", help="with --verify: the folder of the python3 that has the dependencies")
     parser.add_argument("--play", action="append", choices=RIGHT, help="with --verify: only this; may be given again")
     parser.add_argument("--commit", action="append", help="with --verify: only this fix; may be given again")
+    parser.add_argument("--nested", action="store_true", help="with pawl/web: the workspace is the whole repository")
     options = parser.parse_args()
     projects = tomllib.loads((Path(__file__).parent / "projects.toml").read_text("utf-8"))["project"]
     results = []
     with tempfile.TemporaryDirectory(prefix="pawl-projects-") as work:
         for project in projects:
             flat = project["repo"].replace("/", "+")
-            if options.repo and project["repo"] not in options.repo:
+            if project["repo"] not in options.repo if options.repo else "bugs" in project:
                 continue
-            mirror = Mirror(options.repos / flat / "repo", Path(work) / flat)
+            mirror = Mirror((Path(work) if "bugs" in project else options.repos) / flat / "repo", Path(work) / flat)
             if options.verify:
                 results += verified(project, mirror.repository, Path(work), options)
                 continue
@@ -365,7 +404,10 @@ def main() -> None:
 
 def verified(project: dict, repository: Path, top: Path, options: argparse.Namespace) -> list[dict]:
     results: list[dict] = []
-    found = fixes(project, repository, options.fixes * TRIED, 1)[::-1]
+    if "bugs" in project:
+        found = made(project, repository, nested=options.nested)
+    else:
+        found = fixes(project, repository, options.fixes * TRIED, 1)[::-1]
     if options.commit:
         found = [fix for fix in found if fix.commit.startswith(tuple(options.commit))]
     for tried, fix in enumerate(found):
