@@ -134,7 +134,10 @@ def made(project: dict, repository: Path, *, nested: bool) -> list[Fix]:
         start = fixed[tests].index(f'  it("{bug["test"]}')
         end = fixed[tests].index("\n  });\n", start) + len("\n  });\n")
         assert fixed[path].count(bug["right"]) == 1
-        broken = {path: fixed[path].replace(bug["right"], bug["wrong"]), tests: fixed[tests][:start] + fixed[tests][end:]}
+        broken = {
+            path: fixed[path].replace(bug["right"], bug["wrong"]),
+            tests: fixed[tests][:start] + fixed[tests][end:],
+        }
         base = commit(broken)
         found.append(Fix(project["repo"], commit(fixed), base, (path,), (tests,), within))
     return found

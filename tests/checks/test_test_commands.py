@@ -49,8 +49,24 @@ FOUND = {
         },
         "pytest tests",
     ),
+    "tox in setup.cfg": ({"setup.cfg": TOX.replace("[tox]", "[tox:tox]")}, "pytest tests"),
+    "tox as it was in pyproject": ({"pyproject.toml": f'[tool.tox]\nlegacy_tox_ini = """\n{TOX}"""\n'}, "pytest tests"),
+    "tox for some environments": (
+        {"tox.ini": "[testenv]\ncommands =\n    lint: ruff check\n    py{311,312}: pytest {posargs}\n"},
+        "pytest",
+    ),
+    "what follows an installation": (
+        {".github/workflows/ci.yml": WORKFLOW.format("pip install -e . && pytest checks")},
+        "pytest checks",
+    ),
+    "a page of reStructuredText": (
+        {"CONTRIBUTING.rst": "Tests are run by::\n\n    $ pytest -m fast\n"},
+        "pytest -m fast",
+    ),
+    "words of an agent's page": ({"CLAUDE.md": "```bash\nuv run pytest\n```\n"}, "pytest"),
+    "poetry": ({".github/workflows/ci.yml": WORKFLOW.format("poetry run python -m pytest checks")}, "pytest checks"),
     "nox": ({"noxfile.py": NOX}, "pytest -m 'not slow'"),
-    "hatch": ({"pyproject.toml": '[tool.hatch.envs.test.scripts]\ntest = "pytest checks"\n'}, "pytest checks"),
+    "hatch": ({"pyproject.toml": '[tool.hatch.envs.test.scripts]\ntest = "pytest {args:checks}"\n'}, "pytest checks"),
     "pdm": ({"pyproject.toml": '[tool.pdm.scripts]\ntest = {cmd = "pytest checks"}\n'}, "pytest checks"),
     "poe": ({"pyproject.toml": '[tool.poe.tasks.test]\nsequence = ["pytest checks"]\n'}, "pytest checks"),
     "make": ({"Makefile": "test:\n\tpytest checks\n"}, "pytest checks"),
@@ -76,6 +92,8 @@ def test_a_command_is_found_where_the_project_names_it(tmp_path, way):
 def test_a_part_is_not_taken_for_the_whole(tmp_path):
     parts = "|\n          pytest tests/unit\n          pytest tests/slow"
     assert found(tmp_path / "jobs", {".github/workflows/ci.yml": WORKFLOW.format(parts)}) == []
+    for way, line in (("folder", "cd sub && pytest"), ("quoted", 'sh -c "cd sub && pytest"')):
+        assert found(tmp_path / way, {".github/workflows/ci.yml": WORKFLOW.format(line)}) == []
     assert found(tmp_path / "page", {"CONTRIBUTING.md": "Run `pytest tests/test_a.py` or `pytest tests/unit`.\n"}) == []
 
 

@@ -16,6 +16,8 @@ from pawl.core.typed import Unreadable, read_python
 _TARGET = re.compile(r"^([\w./ -]++)\s*+:(?!=)\s*([^#\n]*)")
 _RECIPE = re.compile(r"^@?([\w-]++)[^:\n]*+(?<!=):(?!=)")
 _BRACES = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
+_FACTORS = re.compile(r"^[\w!.,{}-]+:\s+")
+"""The environments of tox in which a line counts."""
 _SCRIPT_RUNNERS = frozenset({"npm", "yarn", "pnpm", "bun"})
 _WHOLE_FILES: Mapping[str, tuple[str, ...]] = {
     "rake": ("Rakefile",),
@@ -136,7 +138,8 @@ def _commands(value: object) -> Iterator[str]:
 
 def _task(files: Folder, program: str, named: list[str]) -> str:
     wanted = named[0].rpartition(":")[2] if named else ""
-    return next((commands for name, commands in tasks(files, _TABLES[program]) if name == wanted), "")
+    found = next((commands for name, commands in tasks(files, _TABLES[program]) if name == wanted), "")
+    return _filled(found)
 
 
 def _tox(files: Folder) -> Iterator[str]:
@@ -145,7 +148,7 @@ def _tox(files: Folder) -> Iterator[str]:
     inner = str(data.get("legacy_tox_ini", ""))
     for lines in table(data, "env_run_base").get("commands", []):
         words = [str(word) for word in lines if isinstance(word, str)] if isinstance(lines, list) else []
-        yield shlex.join(map(_tox_filled, words))
+        yield shlex.join(map(_filled, words))
     for name in ("tox.ini", "setup.cfg", ""):
         parser = configparser.ConfigParser(interpolation=None, strict=False)
         try:
@@ -154,18 +157,18 @@ def _tox(files: Folder) -> Iterator[str]:
         except configparser.Error:
             continue
         joined = re.sub(r"\\\n\s*", " ", found)
-        yield from (_tox_filled(line).strip() for line in joined.splitlines() if line.strip())
+        yield from (_FACTORS.sub("", _filled(line).strip()) for line in joined.splitlines() if line.strip())
 
 
-def _tox_filled(line: str) -> str:
+def _filled(line: str) -> str:
     """With values in the place of braces, from within."""
-    filled = _BRACES.sub(_tox_value, line)
-    return filled if filled == line else _tox_filled(filled)
+    filled = _BRACES.sub(_value_of, line)
+    return filled if filled == line else _filled(filled)
 
 
-def _tox_value(match: re.Match[str]) -> str:
-    known = {"envpython": "python", "toxinidir": ".", "tox_root": "."}
-    return known.get(match[1], (match[2] or "") if match[1] == "posargs" else "")
+def _value_of(match: re.Match[str]) -> str:
+    known = {"envpython": "python", "toxinidir": ".", "tox_root": ".", "root": "."}
+    return known.get(match[1], (match[2] or "") if match[1] in ("posargs", "args") else "")
 
 
 def _nox(script: str) -> Iterator[str]:

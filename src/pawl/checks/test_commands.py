@@ -29,6 +29,9 @@ _DEEPEST = 3
 _LARGEST = 256 << 10
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
 _QUOTED = re.compile(r"`+([^`\n]+)`+")
+_LITERAL = re.compile(r"::\s*$|^\s*\.\. [\w-]+::")
+"""What begins a block of reStructuredText that is further in."""
+_AND_THEN = re.compile(r"\s*(?:&&|;)\s*")
 _PYTHON = re.compile(r"python[\d.]*")
 _SETTING = r"^{}\s*[=:](.*(?:\n[ \t]+.*)*)"
 
@@ -182,27 +185,38 @@ def _paths(files: Folder, source: _Source) -> Iterator[str]:
 
 def _lines(files: Folder, source: _Source, path: str) -> Iterator[str]:
     """The commands that a file names."""
-    table = _table().line
     if source.reads == "name":
         yield from _task_commands(files, source, path)
         return
     whole = re.sub(r"\\\n\s*", " ", text(files, path))
     for line in _quoted(whole) if source.reads == "quoted" else whole.splitlines():
-        command = table.before.sub("", line).strip()
+        command = _table().line.before.sub("", line).strip()
         # A whole line in quotes, as YAML has it.
         command = command[:-1] if command[-1:] in ("'", '"') and command.count(command[-1]) % 2 else command
-        if not table.begins.match(command) or (source.reads == "quoted" and table.narrow.search(command)):
-            continue
-        if _runs(command) or _runs_task(command):
-            yield command
+        yield from (one for one in _parts(command) if _says_tests(one, source.reads))
+
+
+def _parts(command: str) -> list[str]:
+    """The commands of a line one by one, unless one of them goes to another folder or is quoted."""
+    parts = _AND_THEN.split(command)
+    is_one = any(one.startswith("cd ") or one.count("'") % 2 or one.count('"') % 2 for one in parts)
+    return [command] if is_one else parts
+
+
+def _says_tests(command: str, reads: str) -> bool:
+    table = _table().line
+    if not table.begins.match(command) or (reads == "quoted" and table.narrow.search(command)):
+        return False
+    return _runs(command) or _runs_task(command)
 
 
 def _quoted(page: str) -> Iterator[str]:
-    inside = False
+    inside = literal = False
     for line in page.splitlines():
+        literal = bool(_LITERAL.search(line)) or (literal and line[:1] in ("", " ", "\t"))
         if _FENCE.match(line):
             inside = not inside
-        elif inside:
+        elif inside or (literal and line[:1] in (" ", "\t")):
             yield line
         else:
             yield from _QUOTED.findall(line)
@@ -233,7 +247,8 @@ def _resolved(files: Folder, command: str, depth: int) -> Iterator[tuple[str, ..
             yield kept
     elif depth < _DEEPEST and _runs_task(command):
         lines = (leads_to(files, command) or leads_to(files, line)).splitlines()
-        inner = [one for each in lines if not each.startswith("#") for one in _resolved(files, each, depth + 1)]
+        each = (part for one in lines if not one.startswith("#") for part in _parts(one))
+        inner = [one for part in each for one in _resolved(files, part, depth + 1)]
         if inner:
             yield inner[0]
         elif words[0] in ("make", "just") and not table.unreadable.search(line):
