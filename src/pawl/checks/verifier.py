@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import field, replace
 from enum import StrEnum
 from functools import partial
+from math import inf
 
 from pawl.checks.affected import affected, is_large, outside
 from pawl.checks.cache import Baselines, Keeper, VerdictShelf, contents_of, surroundings
@@ -50,7 +51,7 @@ from pawl.checks.test_commands import test_commands
 from pawl.checks.verdict import TESTS, ChangeVerdict, Requirements, Verification, decide, failing, runs_tests
 from pawl.code.languages import is_test
 from pawl.code.librarian import source_files
-from pawl.code.reach import changed_in
+from pawl.code.reach import ChangedLines, changed_in
 from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.diagnostic import CheckResult, Status
 from pawl.core.errors import GitFailed, NotFound, PathRefused, SandboxUnavailable
@@ -221,17 +222,17 @@ class Verifier:
         lines = changed_lines(changes, self.shop.store.blobs)
         return replace(self, choice=TestChooser.of(self.shop).choice(lines, first, self.words))
 
-    def of_uncommitted(self, first: Iterable[str] = ()) -> Verifier:
-        """The verifier of the workspace as it stands: uncommitted work decides, and some are `first`."""
+    def of_uncommitted(self, first: Iterable[str] = (), of: Sequence[ChangedLines] = (), cut: float = inf) -> Verifier:
+        """Of the workspace as it stands: uncommitted work decides, or what is given; `cut` are the most seconds."""
         whole = self.full or self.test_command or CheckKind.TESTS not in self.kinds
         chooser = TestChooser.of(self.shop)
         try:
             lines = changed_in(uncommitted(self.shop)[0])
             # Without any work the last commit is what there is to choose by.
-            known = None if whole or chooser.fits() else lines or changed_in(last_commit(self.shop))
+            known = None if whole or chooser.fits() else of or lines or changed_in(last_commit(self.shop))
         except (NotFound, PathRefused, GitFailed, SandboxUnavailable):
             return self
-        choice = None if known is None else chooser.choice(known, first)
+        choice = None if known is None else replace(chooser, budget=min(chooser.budget, cut)).choice(known, first)
         return replace(self, present=tuple(one.path for one in lines), choice=choice)
 
     def _evidence(self, changes: ChangeSet, before: CheckResult, ground: ChangeSet) -> Verification:

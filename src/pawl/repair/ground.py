@@ -22,7 +22,9 @@ from pawl.checks.report import UNLISTED
 from pawl.checks.runners import launched
 from pawl.checks.steps import Subject, Tests, failed, stopped
 from pawl.checks.test_choice import TestChoice
+from pawl.checks.test_chooser import RUNS
 from pawl.checks.verifier import Verifier
+from pawl.code.reach import ChangedLines
 from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Status, TestCounts
 from pawl.core.errors import CannotFix, NoTests, ParseFailed, PawlError, UsageError
 from pawl.core.execution import Completed, Ending, Execution, Limits, Stream
@@ -55,6 +57,7 @@ ENDS = "ends"
 """The code of a finding that stands for something that does not end."""
 _LONGEST = 200
 """Of what a command printed."""
+_MOST_ABOUT = 20
 _SILENT_SHARE = 1 / 4
 _SILENCE = (2.0, 15.0)
 
@@ -85,6 +88,11 @@ class RepairGround:
             return left
         return min(left, stop.left - 1.5 * (self._clock - self._began))
 
+    def choose(self, tests: Sequence[str], sources: Sequence[str]) -> None:
+        """Of a suite that is too large those that are named, and what the sources or the work in progress reach."""
+        about = [ChangedLines.of(path, self.bench.files.read(path), b"") for path in sources[:_MOST_ABOUT]]
+        self.choice = self.verifier.of_uncommitted(tests, about, self.request.seconds / RUNS).choice
+
     @property
     def verifier(self) -> Verifier:
         return Verifier(shop=self.shop, test_command=self.request.test_command, choice=self.choice)
@@ -97,8 +105,9 @@ class RepairGround:
     def run_tests(self) -> CheckResult:
         """The suite's verdict."""
 
-    def start_clock(self, failing: int) -> None:
+    def start_clock(self, failing: int, suite: CheckResult) -> None:
         """The suite has been run once; the budget is spent from now on."""
+        self.notes += [self.choice.told(suite)] if self.choice is not None else []
         self._clock = time.monotonic()
         self.listen(ClockStarted(seconds=self.request.seconds, failing=failing))
 
@@ -177,11 +186,7 @@ class PythonGround(RepairGround):
     def __post_init__(self) -> None:
         self.aim = aim_at(self.request.targets, self.bench.files.walk(), self.bench.files.read)
         self.detection = self._detected()
-        if self.aim.tests:
-            # Of a suite that is too large those that are named, and what the work in progress reaches.
-            self.choice = self.verifier.of_uncommitted(self.aim.tests).choice
-        if self.choice is not None:
-            self.notes.append(self.choice.rest)
+        self.choose(self.aim.tests, self.aim.sources)
 
     @property
     def silence(self) -> float:
@@ -256,7 +261,7 @@ class PythonGround(RepairGround):
                 )
             if finding.code == HANGS and not finding.test:
                 raise CannotFix(f"no test can run: {finding.message}", advice="make it end, then run this again")
-        self.start_clock(len(failing_tests(verdict)))
+        self.start_clock(len(failing_tests(verdict)), verdict)
         return verdict
 
     def run_tests(self) -> CheckResult:
@@ -431,12 +436,9 @@ def _words(test_command: Sequence[str], framework: str) -> tuple[str, ...]:
 
 def _script(command: Sequence[str]) -> tuple[str, ...]:
     """The script that a command of Python runs, with its words; none where it runs a module."""
-    for at, word in enumerate(command):
-        if word.endswith(".py"):
-            return tuple(command[at:])
-        if word in ("-m", "-c"):
-            break
-    return ()
+    known = (at for at, word in enumerate(command) if word in ("-m", "-c") or word.endswith(".py"))
+    rest = command[next(known, len(command)) :]
+    return tuple(rest) if rest and rest[0].endswith(".py") else ()
 
 
 _COLLECT = {

@@ -52,6 +52,8 @@ class ScriptGround(RepairGround):
                 raise UsageError(
                     f"{target!r} holds no TypeScript or JavaScript", advice="name sources that may be edited, or tests"
                 )
+        tests = [one for one in self.request.targets if is_test(one)]
+        self.choose(tests, [path for one in self.request.targets for path in files_of(one, known) if not is_test(path)])
 
     def first_runs(self) -> tuple[tuple[CheckResult, ...], CheckResult]:
         """The verdicts of compilers and suite before anything is changed; the budget is spent from then on."""
@@ -71,7 +73,7 @@ class ScriptGround(RepairGround):
                 f"the tests cannot run: {said.splitlines()[0] if said else 'their command fails'}",
                 advice="fix what their command reports, or name another one with --test 'CMD'",
             )
-        self.start_clock(len(findings_of((*read, tests))))
+        self.start_clock(len(findings_of((*read, tests))), tests)
         return read, tests
 
     def read(self) -> tuple[CheckResult, ...]:

@@ -97,13 +97,17 @@ def test_tests_that_the_request_names_are_among_them(pawl):
 
 
 @pytest.mark.whole
-def test_fix_of_a_named_test_runs_no_whole_suite_that_is_too_large_and_says_so(pawl):
-    for words in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "all"]):
-        subprocess.run(["git", *words], cwd=pawl.workspace, check=True)
+@pytest.mark.parametrize("targets", [("tests/test_app.py",), ("app.py",), ()])
+def test_fix_runs_no_whole_suite_that_is_too_large_and_says_so(pawl, targets):
     (pawl.workspace / "app.py").write_text(APP.replace("+ 1", "+ 2"))
-    said = pawl.json("fix", "tests/test_app.py")
+    commit(pawl)
+    if targets != ("app.py",):
+        # Only the work in progress, or the last commit, says what may be broken.
+        (pawl.workspace / "app.py").write_text(APP.replace("+ 1", "+ 3"))
+    said = pawl.json("fix", *targets)
     assert (pawl.workspace / "app.py").read_text() == APP
-    assert any(note.startswith("whole suite not run") for note in said["notes"]), said
+    told = f"2 of {OTHERS + 2} tests, all that import `app`; whole suite not run (about "
+    assert any(note.startswith(told) for note in said["notes"]), said
 
 
 @pytest.mark.whole
