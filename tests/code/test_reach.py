@@ -105,6 +105,15 @@ def test_tests_without_names_are_counted_by_the_length_of_their_file(tmp_path, m
     assert next(one.tests for one in found.tests if one.path == "web/cart.test.ts") == 5
 
 
+def test_names_that_are_alike_in_another_language_reach_nothing(tmp_path, monkeypatch):
+    monkeypatch.setitem(FILES, "web/tags.ts", "export const currency_tag = (value: number) => value + 1;\n")
+    monkeypatch.setitem(FILES, "web/tags.test.ts", "import { currency_tag } from './tags';\n\nit('adds', () => {});\n")
+    likely = [one.path for one in reach(tmp_path, [edited("web/tags.ts", "+ 1", "+ 2")]).likely]
+    assert likely == ["web/tags.test.ts"]
+    likely = [one.path for one in reach(tmp_path, [edited("shop/tags.py", "EUR", "euro")]).likely]
+    assert "tests/test_pages.py" in likely and "web/tags.test.ts" not in likely
+
+
 def test_a_file_that_nothing_leads_from_is_said_to_be_lost(tmp_path):
     found = reach(tmp_path, [ChangedLines.of("setup.cfg", b"[a]\nb = 1\n", b"[a]\nb = 2\n")])
     assert found.lost == ("setup.cfg",)

@@ -10,12 +10,12 @@ import math
 import posixpath
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import field
 from itertools import islice
 
 from pawl.code.index_reader import IndexReader, Scores
-from pawl.code.languages import FileKind, kind_by_name
+from pawl.code.languages import FileKind, kind_by_name, languages
 from pawl.code.query import COMMON, WORD, tokens
 from pawl.code.ranker import folders
 from pawl.core.lazy_dataclass import dataclass
@@ -40,6 +40,8 @@ LINES_PER_TEST = 32
 _LEAST_SCORE = 0.3
 _LEAST_SHARE = 0.1
 """Of the best score."""
+_ACROSS = ("together", "data", "itself")
+"""Evidence that counts in every language."""
 _FARTHEST = 6
 _ENTRIES = ("__init__.py", "index.ts", "index.js", "mod.rs", "lib.rs")
 """Files that pass on what others define."""
@@ -153,7 +155,7 @@ def reached(changes: Sequence[ChangedLines], shelf: IndexReader) -> Reach:
     """The files of tests in the order in which the change is likely to concern them."""
     tests = test_files(shelf)
     found = signals(changes, shelf, tests)
-    own = _sum(found, tests)
+    own = _sum(found, tests, _foreign(changes, shelf, tests))
     beside = folders(own, shelf)
     total = {number: own[number] + _weights()["folder"] * beside.get(number, 0.0) for number in tests}
     distance = _distances(changes, shelf)
@@ -214,13 +216,29 @@ def signals(changes: Sequence[ChangedLines], shelf: IndexReader, tests: Mapping[
     }
 
 
-def _sum(found: Mapping[str, Scores], tests: Iterable[int]) -> Scores:
+def _sum(found: Mapping[str, Scores], tests: Iterable[int], foreign: Container[int]) -> Scores:
     total: Scores = dict.fromkeys(tests, 0.0)
     for name, scores in found.items():
         for number, value in scores.items():
             if number in total:
-                total[number] += _weights()[name] * value
+                by_chance = number in foreign and name not in _ACROSS
+                total[number] += _weights()[name] * value * (_weights()["foreign"] if by_chance else 1.0)
     return total
+
+
+def _foreign(changes: Sequence[ChangedLines], shelf: IndexReader, tests: Collection[int]) -> set[int]:
+    """Tests in other languages than all changed files, where there are some in theirs; names are alike by chance."""
+    changed = [shelf.files[shelf.by_path[one.path]] for one in changes if one.path in shelf.by_path]
+    kin = {_kin(row.language) for row in changed if row.kind is FileKind.CODE}
+    foreign = {number for number in tests if _kin(shelf.files[number].language) not in kin}
+    known = len(changed) == len(changes) and "" not in kin
+    return foreign if known and len(foreign) < len(tests) else set()
+
+
+def _kin(language: str) -> str:
+    """What TypeScript and JavaScript have in common, and other languages with none."""
+    known = languages().get(language)
+    return known.queries[0] if known is not None else ""
 
 
 def _names(changes: Sequence[ChangedLines], shelf: IndexReader) -> _ChangedNames:
