@@ -277,6 +277,22 @@ def test_hunks_that_mend_a_part_are_promoted_and_the_run_does_not_say_done(story
 
 
 @pytest.mark.whole
+@pytest.mark.spec("B7", "C5")
+def test_hunks_of_a_change_that_could_not_be_compared_with_the_request_are_not_called_verified(story: Story):
+    twice = "def twice(year):\n    return None\n\n\ndef days"
+    story.model_says(
+        call("file_read", path="dates.py"),
+        patch("dates.py", "def days", twice),
+        call("file_write", path="notes.txt", content="twice\n"),
+        say("Added."),
+    )
+    waiting = story.do("Add a function twice(year) to dates.py")
+    assert waiting.verdict is Verdict.UNVERIFIED
+    part = story.approve(waiting, hunks=[1])
+    assert part.entry is not None and part.verdict is Verdict.UNVERIFIED
+
+
+@pytest.mark.whole
 @pytest.mark.spec("B8", "C5")
 def test_a_false_done_is_refused_and_the_errors_lead_to_the_right_change(story: Story):
     story.model_says(

@@ -28,6 +28,8 @@ class CallPermits:
     hooking: Hooking
     kind: Callable[[str], ToolKind | None]
     gated: Callable[[], GatedFiles]
+    patch_of: Callable[[str, Mapping[str, object]], tuple[str, ...]]
+    """An edit as lines of a patch."""
     permit: Permit | None = None
     """The rules of the workspace when None."""
 
@@ -70,7 +72,7 @@ class CallPermits:
         answer = self.record.data.permits.get(question.digest)
         if answer is None:
             self._keep_ruling(call, permission, arguments)
-            raise Unanswered(question)
+            raise Unanswered(replace(question, patch=self.patch_of(name, arguments)))
         if answer.answer is ApprovalAnswer.APPROVE:
             self.record.note("approved call", {"digest": question.digest, "tool": name, "arguments": dict(arguments)})
             return "", arguments

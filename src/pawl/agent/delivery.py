@@ -37,6 +37,19 @@ def delivery_of(data: RunData, *, promoted: bool) -> DeliveryState:
     return DeliveryState.UNVERIFIED if unproved else DeliveryState.NEEDS_WORK
 
 
+def doubt_unchecked(record: RunRecord) -> None:
+    """A change is not called verified that no test demands and of which nobody could say that it is what was asked."""
+    data = record.data
+    found = data.fulfilment
+    unknown = found is not None and found.fulfilled is None and not found.several
+    if found is not None and unknown and data.verdict is Verdict.VERIFIED and not data.witnessed:
+        record.doubt(unchecked(found.error))
+
+
+def unchecked(error: str) -> str:
+    return f"whether the request is fulfilled could not be checked ({error})"
+
+
 def end_task(record: RunRecord, number: int, state: TaskState, reason: str = "", entry: int | None = None) -> None:
     """Keep what became of a task."""
     what = record.data.plan[number - 1].what.partition("\n\n")[0]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pawl.agent.briefing import shown_diff
 from pawl.agent.context import LoopEnd, TurnInput
-from pawl.agent.delivery import UNCHANGED
+from pawl.agent.delivery import UNCHANGED, doubt_unchecked, unchecked
 from pawl.agent.demands import demanded, has_further_wish, speaks_of_tests, wishes
 from pawl.agent.intents import LONG, IntentGuess, is_question, listed_parts, own_words
 from pawl.agent.nodes import PASSED_OVER, Workbench
@@ -44,10 +44,8 @@ def check_delivery(bench: Workbench, place: RunCursor, changes: ChangeSet) -> No
     record.keep(replace(record.data, fulfilment=found, task_ends=ends))
     record.note("delivery check", {"fulfilled": found.fulfilled, "remaining": list(found.remaining)})
     if found.fulfilled is None and not found.several:
-        why = f"whether the request is fulfilled could not be checked ({found.error})"
-        bench.listen(Warned(why))
-        if data.verdict is Verdict.VERIFIED and not data.witnessed:
-            record.doubt(why)
+        bench.listen(Warned(unchecked(found.error)))
+        doubt_unchecked(record)
     if found.fulfilled is not False or not first or data.climb is not None:
         return NodeOutcome.DONE
     talk = f"{place.task}.{place.attempt}"

@@ -39,9 +39,9 @@ class Inbox:
         return taken
 
     @property
-    def has_words(self) -> bool:
+    def words(self) -> tuple[str, ...]:
         with self._lock:
-            return bool(self._words)
+            return tuple(self._words)
 
     def add(self, order: RunRequest) -> None:
         if not order.text.strip():

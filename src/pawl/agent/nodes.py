@@ -7,7 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pawl.agent.context import LoopEnd, TurnInput, Unanswered
-from pawl.agent.delivery import UNCHANGED, deliver_verified, delivery_of, end_task, give_up_task, keep_tasks
+from pawl.agent.delivery import (
+    UNCHANGED,
+    deliver_verified,
+    delivery_of,
+    doubt_unchecked,
+    end_task,
+    give_up_task,
+    keep_tasks,
+)
 from pawl.agent.demands import is_about_tests, requirements
 from pawl.agent.inbox import Event
 from pawl.agent.intents import as_one, task_text
@@ -556,6 +564,7 @@ def _unverified(bench: Workbench, chosen: ChangeSet, whose: str) -> str:
     if harmless.verdict is Verdict.FAILED:
         return f"{whose} not pass: " + "; ".join(harmless.refused)
     bench.record.keep(_checked(bench.record, checked, decide(checked, whole)))
+    doubt_unchecked(bench.record)
     return ""
 
 

@@ -75,7 +75,7 @@ def _reviewed(bench: Workbench, changes: ChangeSet) -> Review | None:
         value: contract_models.ReviewAnswer = bench.talks.say(line).value  # type: ignore[assignment]
     except PASSED_OVER as error:
         record.note("review failed", {"error": error.code})
-        bench.listen(Warned(f"the change was not reviewed: {error.message.partition(chr(10))[0]}"))
+        bench.listen(Warned(f"the change was not reviewed: {error.message.partition(chr(10))[0].rstrip(':')}"))
         return None
     if value is None:
         return None

@@ -190,7 +190,12 @@ class Session:
     @property
     def is_spoken_to(self) -> bool:
         """Whether something was said after the last step of a run that is at its end."""
-        return self._still and self._inbox.has_words
+        return self._still and bool(self._inbox.words)
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """What was said to a run and not taken by it; the next step takes it, of this run or of another."""
+        return self._inbox.words
 
     @property
     def queued(self) -> tuple[RunRequest, ...]:
@@ -200,8 +205,9 @@ class Session:
         """Takes every follow-up back."""
         return self._inbox.take_orders()
 
-    def go_on(self) -> Report | None:
-        """Carries out the next follow-up; None when there is none, or while the present request is not at its end."""
+    def go_on(self, begins: Callable[[str], object] = id) -> Report | None:
+        """Carries out the next follow-up, whose words `begins` is told; None when there is none, or while the present
+        request is not at its end."""
         if not self._still:
             return None
         # Said after the last step of the run: nobody takes these words but the next request.
@@ -211,6 +217,7 @@ class Session:
             return None
         if not order.conversation and self._conversation:
             order = replace(order, conversation=self._conversation)
+        begins(order.text)
         return self.do(order)
 
     @contextmanager

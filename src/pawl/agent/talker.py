@@ -110,6 +110,7 @@ class Talker:
             hooking=self.hooking,
             kind=self._kind,
             gated=lambda: self.works.desk.gated,
+            patch_of=lambda name, arguments: self.works.desk.patch_of(name, arguments),
             permit=self.permit,
         )
 

@@ -48,6 +48,12 @@ class BenchEditor:
         """Files whose whole content the caller has seen."""
         self._told: set[str] = set()
 
+    def over(self, files: Files) -> BenchEditor:
+        """An editor of other files that knows what this one knows."""
+        other = BenchEditor(files, self._guardrails, allowed=self._allowed)
+        other._known, other._read = dict(self._known), set(self._read)
+        return other
+
     def read(self, path: str) -> Text:
         path = self._readable(path)
         data = there(path, self._current(path))

@@ -353,6 +353,8 @@ class ApprovalRequest:
     arguments: Mapping[str, object] = field(default_factory=dict)
     shown: tuple[str, ...] = ()
     """The call as lines that are safe to show, with what is left out counted."""
+    patch: tuple[str, ...] = ()
+    """The lines of an edit that is short enough to be read at once, file by file."""
     flags: tuple[str, ...] = ()
     """Why the eyes may be deceived by it."""
 

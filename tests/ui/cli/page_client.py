@@ -130,7 +130,7 @@ def page(workspace: Path, *words: str, built: bool = False) -> Iterator[Page]:
             return
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=PATIENCE)
-        assert (process.returncode, out, err) == (0, b"", b"")
+        assert (process.returncode, out, err) == (0, b"", b""), err.decode()
     finally:
         process.kill()
         process.communicate()

@@ -18,6 +18,7 @@ from ui.cli.console import PAWL, Pawl
 from ui.cli.projects import Project
 from ui.cli.test_cli_attachments import CAN, DATA
 from ui.cli.test_cli_do import FILES, FIX, RIGHT, Script, script
+from ui.cli.test_cli_mcp import agreed, server
 from ui.cli.test_cli_one_gate import Configured, configured, model, sent
 
 __all__ = ["configured", "script"]
@@ -353,6 +354,24 @@ def test_the_editors_mcp_servers_are_offered_after_a_yes_and_not_after_a_no(proj
     assert "failed" in {one.status for one in first.of("tool_call_update")}
     assert [call.title for call, _ in second.asked][1] == "carry out mcp__my-cheese__echo?"
     assert "gouda" in str([one.content for one in second.of("tool_call_update") if one.status == "completed"])
+
+
+@pytest.mark.whole
+@pytest.mark.spec("F6")
+def test_a_prompt_of_a_server_is_a_command_that_the_editor_offers(project: Project, configured: Configured):
+    workspace, editor = agreed(project, configured, "plain").workspace, Editor()
+
+    async def work() -> None:
+        async with connected(editor, workspace, "here/m") as agent:
+            session = (await agent.new_session(cwd=str(workspace))).session_id
+            await agent.set_session_mode(session_id=session, mode_id="chat")
+            await agent.prompt(session_id=session, prompt=[helpers.text_block("/mcp__cheese__review app.py")])
+
+    with model(configured, settings=server("plain")) as playing:
+        played(work)
+    (offered,) = editor.of("available_commands_update")
+    assert "mcp__cheese__review" in {one.name for one in offered.available_commands}
+    assert "Review the file app.py with care." in sent(playing)
 
 
 @pytest.mark.whole

@@ -163,7 +163,7 @@ def test_the_history_shows_what_stands_and_how_to_see_the_rest(pawl: Pawl):
         ["id", "when", "what", "state", "paths", "run"],
         "3",
         "… and 1 older: --limit 2",
-        "1 more not promoted: --all",
+        "1 entry not promoted: pawl history --all",
     ]
     rows = everything.lines[1:]
     assert [line.split()[0] for line in rows] == ["3", "2", "1"]

@@ -50,6 +50,13 @@ def played(
     return [json.loads(one.body) for one in playing.requests], shown.out + shown.err
 
 
+def test_one_with_the_name_of_a_command_of_pawls_is_told_and_not_used(project: Project, configured: Configured):
+    pawl = project({**FILES, ".claude/commands/commit.md": "Commit it."})
+    requests, shown = played(pawl, configured, "/commit")
+    assert "! the command /commit from .claude/commands is not used: Pawl has one of that name" in shown
+    assert not requests and "/save from" not in shown
+
+
 def test_words_files_and_outputs_become_a_request_and_nothing_in_an_output_counts_as_said(
     project: Project, configured: Configured
 ):

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from nursery import PATIENCE
+from sandbox.site import processes_with, until
 from ui.cli.console import PAWL
 from ui.cli.page_client import page
 from ui.cli.projects import Project
@@ -201,6 +205,17 @@ def test_a_server_that_is_killed_loses_neither_a_run_nor_a_question(project: Pro
         assert ended[-1]["body"]["report"]["delivery"] == "DONE"
     assert (pawl.workspace / "app.py").read_text() == RIGHT
     assert len(pawl.json("history")["entries"]) == 1
+
+
+@pytest.mark.whole
+def test_the_end_of_the_server_stops_a_verification_that_a_page_asked_for(project: Project):
+    seconds = f"98765.{os.getpid()}"
+    waits = f"import subprocess\n\n\ndef test_waits():\n    subprocess.run(['sleep', '{seconds}'])\n"
+    workspace = project({"app.py": "one = 1\n", "test_app.py": waits}).workspace
+    with ThreadPoolExecutor(1) as pool, page(workspace) as tab:
+        pool.submit(tab.command, "verify")
+        assert until(lambda: processes_with(seconds), PATIENCE)
+    assert until(lambda: not processes_with(seconds))
 
 
 @pytest.mark.spec("F7", "A13")

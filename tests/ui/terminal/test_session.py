@@ -84,6 +84,8 @@ def test_words_said_while_a_run_works_are_taken_at_its_next_step_and_queued_ones
         seen.expect("the model has your message")
         seen.expect("It is blue.")
         seen.expect("Pawl changes code on a bench")
+        # It is named again where it begins.
+        assert seen.text.count("› what can you do?") == 2
         # What was being typed is still there.
         seen.expect("› half a sentence")
         seen.type("\x03")
@@ -98,8 +100,11 @@ def test_a_run_is_stopped_by_one_key_and_can_be_gone_on_with(place: Place, key: 
     (place.workspace / "flag").write_text("wait\n")
     with place.open("--model", place.model(WORKS), "--approve", "never", columns=100) as seen:
         begin(seen)
+        seen.type("in green, please\r")
+        seen.expect("the model gets this at its next step")
         seen.type(key)
         seen.expect("resume it with: /resume r")
+        seen.expect("not read by the model yet, sent along with what you say next: in green, please")
         (place.workspace / "flag").write_text("go\n")
         seen.type("/resume\r")
         seen.expect("stopped: fix the bug slowly")

@@ -14,9 +14,11 @@ from prompt_toolkit.document import Document
 from pawl.agent.own_commands import own_commands
 from pawl.core.change import Change, ChangeSet, Node
 from pawl.core.errors import UsageError
+from pawl.core.run import ApprovalRequest
 from pawl.settings.config import load
 from pawl.settings.trust import trust
 from pawl.ui.cli.overview import COMMANDS
+from pawl.ui.screen.approval import always_kinds
 from pawl.ui.screen.diff import diff_lines, folded
 from pawl.ui.screen.markdown import Blocks, drawn
 from pawl.ui.screen.renderer import Meter
@@ -124,6 +126,23 @@ def test_a_file_that_comes_or_goes_is_shown_whole_and_what_is_no_text_is_named()
     assert lines[:3] == ["come.txt", "[1] new file", "1 + new"]
     assert lines[3:6] == ["gone.txt", "[2] deleted file", "1 - old"]
     assert lines[6:] == ["logo.bin", lines[7]] and lines[7].startswith("[3] ")
+
+
+@pytest.mark.parametrize(
+    ("agreed", "other", "same"),
+    [
+        ({"path": "src/app.py"}, {"path": "src/app.py"}, True),
+        ({"path": f"src/{'deep/' * 10}one.py"}, {"path": f"src/{'deep/' * 10}two.py"}, False),
+        ({"command": "git push"}, {"command": "git push --tags"}, True),
+        ({"command": "cd a && git push"}, {"command": "cd a && rm -r b"}, False),
+        ({"command": "A=1 git push"}, {"command": "A=1 rm -r b"}, False),
+    ],
+)
+def test_always_is_about_what_was_named_and_nothing_else(
+    agreed: dict[str, object], other: dict[str, object], same: bool
+):
+    first, second = (ApprovalRequest(kind="call", digest="", tool="tool", arguments=one) for one in (agreed, other))
+    assert (always_kinds(first, "r1")["p"] == always_kinds(second, "r2")["p"]) is same
 
 
 def test_the_status_line_leaves_out_what_does_not_fit_and_keeps_what_matters():

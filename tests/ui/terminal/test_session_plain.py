@@ -73,7 +73,7 @@ def test_each_command_does_what_it_says(place: Place):
     assert "nobody" in said.partition("› /model nobody/nothing\n")[2].partition("›")[0]
     assert "remembered as 1" in said and "tests run with make" in said
     assert "nothing is queued" in said
-    assert "! /mode takes chat or agent, not 'sideways'" in said
+    assert "! /mode takes plan, chat or agent, not 'sideways'" in said
     assert "usage: pawl undo" in said
     assert "did you mean /fork?" in said
     assert "never said" not in said

@@ -335,7 +335,7 @@ class ToolSession:
         self._server: BenchServer | None = None
         if self.hands is not None:
             self._closing.callback(self.hands.close)
-        ports = Ports(
+        self._ports = ports = Ports(
             files=self.files,
             editor=lambda: self.editor,
             runner=GatedRunner(self.bench, self.gated, self.hands),
@@ -420,6 +420,16 @@ class ToolSession:
             self._shop.note_if_possible("hands", {"tool": name, "ways": self.hands.ways[:MOST_WAYS]})
             self.hands.ways.clear()
         return ToolReply(ended.text, isinstance(ended, ToolFailure))
+
+    def patch_of(self, name: str, arguments: Mapping[str, object]) -> tuple[str, ...]:
+        """The edit as lines of a patch; empty for other calls. Nothing is written."""
+        from pawl.code.trial import EDITS, TrialFiles, patch_of
+
+        def call(files: TrialFiles) -> None:
+            editor = self.editor.over(files)
+            toolbox(replace(self._ports, files=files, editor=lambda: editor)).call(name, arguments)
+
+        return patch_of(self.gated, call) if name in EDITS else ()
 
     def dependencies(self) -> ImportMap:
         sources: dict[str, bytes] = {}

@@ -218,12 +218,12 @@ class Call:
         return code
 
     def time_limit(self, usual: str, above: CancelToken | None = None) -> CancelToken | None:
-        """Ends what waits for it when `--seconds` are over; None without the option."""
+        """Ends what waits for it when `--seconds` are over; the one above it without the option."""
         from pawl.sandbox.cancel import CancelToken
 
         seconds = self.options.seconds
         if seconds is None:
-            return None
+            return above
         check_range("--seconds", seconds, 1, 86_400, usual)
         return CancelToken(above=above, seconds=seconds, since=self.started)
 

@@ -324,7 +324,7 @@ def _finish(shop: Project, report: Report, call: Call, *, whole: bool = False) -
 
 def approve(shop: Project, call: Call) -> int:
     with shown_session(shop, call) as session:
-        session.cancel = call.time_limit("300 is the usual limit", session.cancel) or session.cancel
+        session.cancel = call.time_limit("300 is the usual limit", session.cancel)
         report = session.waiting(call.options.id)
         if report.state is not RunState.WAITING:
             raise UsageError(f"the run {report.run} does not wait for an answer", advice=f"it is {report.state}")

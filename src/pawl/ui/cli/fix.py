@@ -96,7 +96,7 @@ def fix(shop: Project, call: Call) -> int:
     from pawl.repair import fixer as fixing
 
     request = _request(shop, call)
-    shop.stop = call.time_limit("60 suits most bugs")
+    shop.stop = call.time_limit("60 suits most bugs", shop.stop)
     renderer = EventRenderer(call, call.meter, milestones=True)
     try:
         report = fixing.fix(shop, request, (lambda event: None) if call.options.json else renderer.hear)

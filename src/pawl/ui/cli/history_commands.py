@@ -12,7 +12,7 @@ from pawl.core.run import RunRow, RunState
 from pawl.ui.cli.call import Call
 from pawl.ui.cli.encoder import changes_json, checkpoint_json, entry_json, picked
 from pawl.ui.cli.parser import Command, dry_run_option
-from pawl.ui.screen.screen import brief, when
+from pawl.ui.screen.screen import brief, counted, when
 
 if TYPE_CHECKING:
     from pawl.workspace.project import Project
@@ -100,7 +100,7 @@ def history(shop: Project, call: Call) -> int:
     if len(shown) > len(part):
         call.out.hint(f"… and {len(shown) - len(part)} older: --limit {len(shown)}")
     if len(every) > len(shown):
-        call.out.hint(f"{len(every) - len(shown)} more not promoted: --all")
+        call.out.hint(f"{counted(len(every) - len(shown), 'entry', 'entries')} not promoted: pawl history --all")
     return 0
 
 

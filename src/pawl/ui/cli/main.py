@@ -17,6 +17,7 @@ from pawl.ui.cli.overview import overview
 from pawl.ui.cli.parser import WrongWords, declared, read, runner
 
 if TYPE_CHECKING:
+    from pawl.sandbox.cancel import CancelToken
     from pawl.settings.config import Config
     from pawl.ui.screen.screen import Screen
     from pawl.workspace.project import Project
@@ -109,7 +110,9 @@ def _known_above(shop: Project, start: Path) -> Path | None:
     return next((one for one in folders if shop.store.journal.entries(str(one), limit=1)), None)
 
 
-def run_words(shop: Project, words: Sequence[str], out: Screen, *, for_program: bool = False) -> int:
+def run_words(
+    shop: Project, words: Sequence[str], out: Screen, *, for_program: bool = False, cancel: CancelToken | None = None
+) -> int:
     """Runs a command for a session with nobody to ask; what it says goes to that screen, as JSON for a program."""
     from pawl.ui.cli.call import Call
 
@@ -124,7 +127,12 @@ def run_words(shop: Project, words: Sequence[str], out: Screen, *, for_program: 
         return 0
     if options.json != for_program:
         raise UsageError("--json is for programs", advice="leave it out here")
-    return runner(options.command)(shop, Call(options, out, out, asks=False))
+    held = shop.stop
+    shop.stop = cancel or held
+    try:
+        return runner(options.command)(shop, Call(options, out, out, asks=False))
+    finally:
+        shop.stop = held
 
 
 def _start(options: argparse.Namespace) -> Path:

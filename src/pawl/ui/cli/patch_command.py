@@ -121,7 +121,7 @@ def promote(shop: Project, call: Call) -> int:
     from pawl.checks.whole_suite import begin_whole_suite
     from pawl.workspace.benches import propose_entry
 
-    shop.stop = call.time_limit("60 suits most projects")
+    shop.stop = call.time_limit("60 suits most projects", shop.stop)
     entry = shop.entry(call.entry_number())
     files = [call.inside(shop.workspace, one) for one in call.options.file or ()]
     kept = propose_entry(shop, entry, allow_protected=call.options.allow_protected, files=files)

@@ -55,7 +55,7 @@ def verify(shop: Project, call: Call) -> int:
     if options.set_baseline and options.no_baseline:
         raise UsageError("--set-baseline and --no-baseline exclude each other", advice="leave one of them out")
 
-    shop.stop = call.time_limit("60 suits most projects")
+    shop.stop = call.time_limit("60 suits most projects", shop.stop)
 
     def listen(verdict: CheckResult) -> None:
         if not options.json:

@@ -190,7 +190,7 @@ class EditorSession:
                 input=AvailableCommandInput(UnstructuredCommandInput(hint=one.arguments)) if one.arguments else None,
             )
             for one in self._commands.every
-            if one.line or one.prompt
+            if one.line or one.prompt or one.is_served
         ]
 
     def replay(self) -> None:
@@ -216,12 +216,16 @@ class EditorSession:
         named, command = split(prompt.text), None
         if named is not None and self._commands.knows(named[0]):
             command = self._commands.find(named[0])
-            if not command.prompt:
+            if not command.prompt and not command.is_served:
                 self._run_line(command, named[1])
                 return None
         self._agree_to_servers()
         order = self.choices.order(prompt.text, context=tuple(self._told(prompt)), command=command)
-        if named is not None and command is not None:
+        if named is not None and command is not None and command.is_served:
+            from pawl.agent.tools.served_tools import prompt_request
+
+            order = replace(order, text=prompt_request(self.session.shop, command.name, named[1]))
+        elif named is not None and command is not None:
             order = self.session.command_request(command.prompt, named[1], order, self._may_run)
         report = self._settled(self.session.do(replace(order, pictures=tuple(self._kept(prompt)))))
         while report.state is RunState.ENDED and self.session.is_spoken_to and not self.stopped:
@@ -366,7 +370,7 @@ class EditorSession:
         why = [f"! {one}" for one in (*question.why, *flags)]
         if question.kind == "call":
             title = f"carry out {question.tool}?"
-            shown = text_content("\n".join((*question.shown, *why)))
+            shown = text_content("\n".join((*(question.patch or question.shown), *why)))
         else:
             changes = self.session.shown(report.run)
             title = f"promote {len(changes)} changed {'file' if len(changes) == 1 else 'files'}?"

@@ -78,12 +78,13 @@ NO = frozenset({"n", "no"})
 LATER = frozenset({"l", "later"})
 EDIT = frozenset({"e", "edit"})
 SHOW = frozenset({"d", "diff"})
-ANSWERS = YES | NO | LATER
+ANSWERS = YES | NO | LATER | EDIT | SHOW | {"a", "p"}
 """Words that answer a question, and say nothing to a run that works."""
 _HUNKS = re.compile(r"(?:h|hunks?)?\s*(?P<numbers>\d{1,6}(?:[\s,]+\d{1,6})*)")
 CHOICES = "y yes, n no, {hunks}e edit, d diff, l later"
 CHOICES_OF_CALL = "y yes, {always}n no, d show all, l later"
 ALWAYS = "a always in this run, p always for {what}, "
+_SEVERAL = re.compile(r"[;&|<>`$()\n]|^\S*=")
 
 
 def ask_approval(session: Session, report: Report, face: Face) -> ApprovalResponse | None:
@@ -96,7 +97,7 @@ def ask_approval(session: Session, report: Report, face: Face) -> ApprovalRespon
     kinds = always_kinds(question, report.run)
     if session.agreed.isdisjoint(kinds.values()):
         return _asked(session, report, face, kinds)
-    face.aside.hint(f"· {question.tool} {kinds['p'][2]}: yes, as you said")
+    face.aside.hint(f"· {question.tool} {brief(kinds['p'][2], 40)}: yes, as you said")
     return ApprovalResponse(answer=ApprovalAnswer.APPROVE, digest=question.digest)
 
 
@@ -113,7 +114,7 @@ def _asked(
     if not complete:
         face.aside.say("! this is not all of it; d shows everything", "bold yellow")
     of_call = question.kind == "call"
-    always = ALWAYS.format(what=kinds["p"][2]) if kinds else ""
+    always = ALWAYS.format(what=brief(kinds["p"][2], 40)) if kinds else ""
     carries = f"carry it out? [{CHOICES_OF_CALL.format(always=always)}] "
     prompt = carries if of_call else f"promote this? [{_choices(session, report)}] "
     while True:
@@ -156,8 +157,11 @@ def always_kinds(question: ApprovalRequest, run: str) -> Mapping[str, tuple[str,
     if question.kind != "call" or question.flags:
         return {}
     given, why = question.arguments, "; ".join(question.why)
-    what = str(given.get("path") or str(given.get("command") or "").partition(" ")[0] or question.tool)
-    return {"a": ("run", run, question.tool, why), "p": ("pattern", question.tool, brief(what, 40), why)}
+    command = str(given.get("command") or "").strip()
+    # A line with more than one program in it is the same only as a whole.
+    program = command if _SEVERAL.search(command) else command.partition(" ")[0]
+    what = str(given.get("path") or program or question.tool)
+    return {"a": ("run", run, question.tool, why), "p": ("pattern", question.tool, what, why)}
 
 
 def _edited(session: Session, report: Report, face: Face) -> ApprovalResponse | None:

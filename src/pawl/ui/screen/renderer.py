@@ -357,7 +357,7 @@ class EventRenderer:
     def _call(self, event: ToolStarted | ToolEnded | CommandPrinted) -> tuple[str, ...]:
         """Told with its outcome where a live line shows the call; elsewhere when it starts, and again if it fails."""
         if isinstance(event, CommandPrinted):
-            self._stream.append(f"  {one_line(event.line)}")
+            self._stream.append(cut(f"  {one_line(event.line)}", max(10, self._face.aside.width - 1)))
             return self._printed_line(event.line)
         self._stream.clear()
         self._printed = 0 if isinstance(event, ToolStarted) else None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,6 @@ from pawl.ui.screen.screen import Face, Screen, brief, counted, money, short_mod
 if TYPE_CHECKING:
     from pawl.workspace.project import Project
 
-MOST_EDIT_LINES, MOST_EDIT_WIDTH = 120, 400
 OLD_ONLY = "nothing new"
 """How the reason of a check begins that finds only what stood there before."""
 ENDED = {
@@ -89,9 +87,9 @@ def show_question(shop: Project, report: Report, face: Face, changes: ChangeSet,
         all_lines = whole_call(question).lines
         lines = all_lines if whole else question.shown or all_lines
         out.say(f"the model wants to call {question.tool}:", "bold")
-        edit = () if whole else tuple(_edit_lines(question.arguments))
+        edit = () if whole else question.patch
         for line in edit or lines:
-            out.say(f"  {line}", {"+": "green", "-": "red"}.get(line[:1], "") if edit else "")
+            out.say(f"  {line}", {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "") if edit else "")
         if not question.why:
             out.hint("  asked because of --approve each (/approval changes it)")
         if question.flags:
@@ -104,17 +102,6 @@ def show_question(shop: Project, report: Report, face: Face, changes: ChangeSet,
     for why in question.why:
         out.say(f"! {why}", "bold yellow")
     return complete
-
-
-def _edit_lines(arguments: Mapping[str, object]) -> Iterator[str]:
-    """An edit of one place as a diff; nothing for other calls, and for one that is too long to be shown so."""
-    path, old, new = (arguments.get(name) for name in ("path", "old", "new"))
-    if not (isinstance(path, str) and isinstance(old, str) and isinstance(new, str)):
-        return
-    lines = list(difflib.unified_diff(old.split("\n"), new.split("\n"), n=len(old), lineterm=""))[3:]
-    if len(lines) <= MOST_EDIT_LINES and all(len(line) <= MOST_EDIT_WIDTH for line in lines):
-        yield path
-        yield from lines
 
 
 def show_waiting(shop: Project, report: Report, face: Face, changes: ChangeSet, *, whole: bool = False) -> None:

@@ -106,8 +106,13 @@ class Screen:
         grid = [tuple(heads), *(tuple(one_line(cell) for cell in row) for row in rows)]
         widths = [max(map(cells, column)) for column in zip(*grid, strict=True)]
         if self.is_terminal:
-            rest = sum(widths) - widths[flexible] + 2 * (len(widths) - 1)
+            # Where even that is too wide, the columns of least weight go, which are the last.
+            while (rest := sum(widths) - widths[flexible] + 2 * (len(widths) - 1)) + 12 >= self.width > 1:
+                if len(widths) <= flexible + 1:
+                    break
+                widths.pop()
             widths[flexible] = min(widths[flexible], max(12, self.width - rest - 1))
+            grid = [row[: len(widths)] for row in grid]
         lines = ["  ".join(map(padded, row, widths)).rstrip() for row in grid]
         self._write(lines, ["bold"] + [""] * (len(lines) - 1))
 

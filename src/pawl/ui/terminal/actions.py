@@ -100,10 +100,12 @@ class Actions:
         _rows(self._out, rows)
 
     def mode(self, words: str) -> None:
+        if words.lower() == "plan":
+            return self.plan("on")
         if words:
-            self._wishes.mode = Mode(_one_of(words, tuple(map(str, Mode)), "/mode"))
+            self._wishes.mode = Mode(_one_of(words, ("plan", *map(str, Mode)), "/mode"))
             self._wishes.planning = False
-        self._say(f"mode: {self._wishes.mode_word}")
+        return self._say(f"mode: {self._wishes.mode_word}")
 
     def plan(self, words: str) -> None:
         if words.lower() in ("", "on", "off"):
@@ -567,7 +569,8 @@ def _rows(out: Screen, rows: list[tuple[str, str]]) -> None:
 
 def _one_of(word: str, allowed: tuple[str, ...], what: str) -> str:
     if word.lower() not in allowed:
-        raise UsageError(f"{what} takes {' or '.join(allowed)}, not {word!r}", advice=f"such as {what} {allowed[0]}")
+        choice = f"{', '.join(allowed[:-1])} or {allowed[-1]}"
+        raise UsageError(f"{what} takes {choice}, not {word!r}", advice=f"such as {what} {allowed[0]}")
     return word.lower()
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pawl.core.errors import UsageError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import data_table, written
+from pawl.settings.permission_rules import MCP
 
 if TYPE_CHECKING:
     from pawl.settings.config import Config
@@ -43,6 +44,11 @@ class SessionCommand:
     def usage(self) -> str:
         return f"/{self.name} {self.arguments}".rstrip()
 
+    @property
+    def is_served(self) -> bool:
+        """Whether it is a prompt of an MCP server."""
+        return self.group == OWN and self.name.startswith(MCP)
+
 
 @lru_cache(maxsize=1)
 def built_in() -> tuple[SessionCommand, ...]:
@@ -58,8 +64,13 @@ class Commands:
 
     @property
     def every(self) -> tuple[SessionCommand, ...]:
+        return (*built_in(), *(one for one in self.own if one not in self.shadowed))
+
+    @property
+    def shadowed(self) -> tuple[SessionCommand, ...]:
+        """Those of the user's own that cannot be typed."""
         taken = {name for one in built_in() for name in (one.name, *one.others)}
-        return (*built_in(), *(one for one in self.own if one.name not in taken))
+        return tuple(one for one in self.own if one.name in taken)
 
     def find(self, name: str) -> SessionCommand:
         names = self._names()

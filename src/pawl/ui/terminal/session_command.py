@@ -105,6 +105,8 @@ def begin(sitting: TerminalSession) -> None:
     _waiting(sitting)
     _take_up(sitting)
     look_for_files(sitting)
+    for one in sitting.shared.commands.shadowed:
+        sitting.face.aside.hint(f"! the command /{one.name} from {one.source} is not used: Pawl has one of that name")
     sitting.look_again = look_for_files
     sitting.face.activity("")
     request = " ".join(sitting.call.options.request).strip()

@@ -80,7 +80,7 @@ def can_draw(term: str) -> bool:
 SEPARATOR = " · "
 ASKS = {"each": "asks before each edit", "final": "asks at the end", "never": "asks above limits only"}
 KEYS_WORKING = "Enter steer, Tab queue, Esc stop"
-KEYS_ASKED = "answer, or Enter for later"
+KEYS_ASKED = "answer, or Esc for later"
 KEYS_IDLE = "/help"
 
 

@@ -19,7 +19,6 @@ from pawl.core.errors import PawlError, StoreError, UsageError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Approval, Mode, Report, RunState
 from pawl.settings.config import load
-from pawl.settings.permission_rules import MCP
 from pawl.settings.session_settings import session_settings
 from pawl.ui.cli.call import Call
 from pawl.ui.cli.main import run_words
@@ -301,7 +300,7 @@ class TerminalSession:
                 self.job(self._go_on, listens=True)
 
     def _go_on(self) -> None:
-        self.carry(self.session.go_on)
+        self.carry(lambda: self.session.go_on(self._echoed))
 
     def _serve(self) -> None:
         try:
@@ -352,8 +351,11 @@ class TerminalSession:
                 self.meanwhile.mark(self.session.shop)
                 if self.left.is_set():
                     break
-                report = self.session.go_on()
+                report = self.session.go_on(self._echoed)
             return last
+
+    def _echoed(self, text: str) -> None:
+        self.face.out.lines(_echo(text))
 
     @contextmanager
     def _heard(self) -> Iterator[None]:
@@ -406,6 +408,9 @@ class TerminalSession:
         queued = self.session.queued
         if report.state is not RunState.ENDED and queued:
             self.face.out.hint(f"queued, not started: {'; '.join(brief(one.text, 60) for one in queued)}")
+        if report.state is RunState.WORKING and (unread := self.session.unread):
+            said = "; ".join(brief(one, 60) for one in unread)
+            self.face.out.hint(f"not read by the model yet, sent along with what you say next: {said}")
         self.face.out.say()
         self._call_user("has ended")
 
@@ -460,10 +465,11 @@ class TerminalSession:
 
     def run_line(self, *words: str) -> None:
         """Runs a command of the command line."""
-        run_words(self.session.shop, words, self.face.out)
+        with self.session.stoppable() as cancel:
+            run_words(self.session.shop, words, self.face.out, cancel=cancel)
 
     def _carry_out(self, command: SessionCommand, words: str) -> None:
-        if command.group == OWN and command.name.startswith(MCP):
+        if command.is_served:
             from pawl.agent.tools.served_tools import prompt_request
 
             self.request(prompt_request(self.session.shop, command.name, words))

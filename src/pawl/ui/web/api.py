@@ -342,7 +342,8 @@ class Api:
         def run(shop: Project) -> tuple[int, str]:
             said = io.StringIO()
             line = ["-C", shop.workspace, *words]
-            code = run_words(shop, line, Screen(said, color=False), for_program="--json" in words)
+            screen = Screen(said, color=False)
+            code = run_words(shop, line, screen, for_program="--json" in words, cancel=thread.stop)
             return code, said.getvalue()
 
         thread = {"verify": self._checks, "locate": self._searches}.get(words[0], self._commands)

@@ -108,6 +108,6 @@ class _PageServer(uvicorn.Server):
                 signal.signal(number, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        # Answers that never end would hold it up.
-        self._pages.end_streams()
+        # They would hold it up.
+        self._pages.end_answers()
         super().handle_exit(sig, frame)

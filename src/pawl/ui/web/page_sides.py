@@ -104,11 +104,13 @@ class Pages:
             if self._side is not None:
                 self._side.close()
 
-    def end_streams(self) -> None:
+    def end_answers(self) -> None:
+        """Those that never end by themselves, and those that take long."""
         self.frame.close()
-        self.user.feed.close()
-        if self._side is not None:
-            self._side.feed.close()
+        for side in filter(None, (self.user, self._side)):
+            side.feed.close()
+            for thread in side.threads.values():
+                thread.stop.request()
 
     def tell(self) -> None:
         self.user.feed.changed()

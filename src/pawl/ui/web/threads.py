@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
 
+from pawl.sandbox.cancel import CancelToken
 from pawl.settings.config import Config
 from pawl.workspace.project import Project
 
@@ -24,6 +25,8 @@ class ProjectThread:
         self._pool = ThreadPoolExecutor(1, f"pawl-{name}")
         self._held = ExitStack()
         self._project: Project | None = None
+        self.stop = CancelToken()
+        """For what takes long: the end of the thread."""
 
     def submit(self, work: Callable[[Project], T]) -> Future[T]:
         return self._pool.submit(lambda: work(self._opened()))
@@ -36,6 +39,7 @@ class ProjectThread:
         self._held.callback(ending)
 
     def close(self) -> None:
+        self.stop.request()
         self._pool.submit(self._held.close)
         self._pool.shutdown()
 
