@@ -309,3 +309,12 @@ export interface RequestRow {
   seconds: number;
   ended: string;
 }
+
+/** A request that waits for a worker, or what became of it. */
+export interface Job {
+  id: number;
+  standing: string;
+  request: string;
+  reason: string;
+  workspace: string;
+}

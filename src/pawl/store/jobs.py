@@ -32,7 +32,7 @@ _COST = """(
 )"""
 _JOB = f"SELECT *, {_BLOCKED} AS blocked, {_COST} AS cost FROM job"
 _READY = f"state = 'queued' AND paused = 0 AND NOT {_BLOCKED}"
-_NEXT = f"""{_JOB} WHERE {_READY} AND not_before <= :now
+_NEXT = f"""{_JOB} INDEXED BY job_next WHERE {_READY} AND not_before <= :now
     AND NOT (SELECT paused FROM queue_state)
     AND (SELECT count(*) FROM job AS o WHERE o.state = 'running' AND o.workspace = job.workspace) < :together
     AND NOT EXISTS (SELECT 1 FROM provider_hold AS h WHERE h.provider = job.provider AND h.until > :now)
@@ -258,10 +258,9 @@ class Jobs(StorePart):
 
     def is_idle(self) -> bool:
         """Nothing runs, and nothing that could run is left but what waits for a person."""
-        sql = (
-            f"SELECT 1 FROM job WHERE state = 'running' OR ({_READY} AND NOT (SELECT paused FROM queue_state)) LIMIT 1"
-        )
-        return self._database.first(sql) is None
+        running = self._database.first("SELECT 1 FROM job WHERE state = 'running' LIMIT 1")
+        ready = f"SELECT 1 FROM job INDEXED BY job_next WHERE {_READY} AND NOT (SELECT paused FROM queue_state) LIMIT 1"
+        return running is None and self._database.first(ready) is None
 
     def _settle_answered(self) -> None:
         """Runs that waited were answered, and carried on by whoever answered them."""

@@ -255,3 +255,20 @@ def test_what_differs_from_the_last_commit_is_named_and_without_git_what_entries
         (pawl.workspace / "b.py").write_text("x = 2\n")
         (pawl.workspace / "new.py").write_text("x = 2\n")
         assert tab.get("/api/files/changed") == {"paths": ["b.py", "new.py"], "since": "commit"}
+
+
+@pytest.mark.whole
+@pytest.mark.spec("A4", "F7")
+def test_the_page_shows_and_changes_the_queue_and_reaches_no_other_file_with_it(project: Project, script: Script):
+    pawl = project(FILES)
+    assert pawl("queue", "add", "fix the bug in after", "--model", script(FIX)).code == 0
+    with page(pawl.workspace, "--model", script(FIX)) as tab:
+        assert [one["standing"] for one in tab.command("queue", "list")["body"]["jobs"]] == ["queued"]
+        assert tab.command("queue", "pause", "1")["exit_code"] == 0
+        assert tab.post("/api/requests", {"text": "/jobs"})["text"].splitlines()[1].split()[:2] == ["1", "paused"]
+        for words in (("list", "--export", "jobs.json"), ("add", "--from", "app.py"), ("run",), ("watch",)):
+            refused = tab.ask("POST", "/api/command", {"words": ["queue", *words]})
+            assert refused.status == 400 and b"in a terminal of its own" in refused.body, refused
+        assert tab.command("queue", "cancel", "1")["exit_code"] == 0
+    assert not (pawl.workspace / "jobs.json").exists()
+    assert pawl.json("queue")["jobs"][0]["standing"] == "cancelled"

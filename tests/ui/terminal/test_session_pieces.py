@@ -177,6 +177,7 @@ def test_a_hint_of_the_command_line_is_said_in_the_words_of_the_session():
         "see it with: /diff 3     promote it with: /promote 3"
     )
     assert spoken_here("bring it back with 'pawl undo 2' or 'pawl redo'") == "bring it back with '/undo 2' or '/redo'"
+    assert spoken_here("'pawl queue list' lists them") == "'/jobs list' lists them"
     assert spoken_here("pip install pawl; pawl gc") == "pip install pawl; pawl gc"
 
 

@@ -20,6 +20,7 @@ import { change, isAtWork, promote, setConversation, useStore } from "../events/
 import { clock, DELIVERY, day, plural, seconds } from "../format";
 import type { ChangeRow, Checkpoint, Entry, Report, RunRow } from "../types";
 import { Delivery, EntryDiff } from "../work/Delivery";
+import { JobsCard } from "./JobsCard";
 import { compared, type Point, points } from "./points";
 
 /** Runs, entries and checkpoints in the order of time; each can be looked at and come back to. */
@@ -53,6 +54,7 @@ export default function TimePane() {
         <Check label="also what was not promoted" checked={all} onChange={setAll} />
       </div>
       <div className="scroll" tabIndex={0}>
+        <JobsCard />
         <Trouble error={loaded.error} />
         {loaded.loading && !loaded.value && <Spinner />}
         {loaded.value?.length === 0 && <Empty>Nothing was done in this workspace yet.</Empty>}

@@ -81,7 +81,17 @@ def queue(shop: Project, call: Call) -> int:
     takes = ("add", "show", "pause", "resume", "cancel", "retry")
     if call.options.words and call.options.action not in takes:
         raise UsageError(f"'pawl queue {call.options.action}' takes no {call.options.words[0]!r}")
+    if not call.asks:
+        _refuse_elsewhere(call)
     return _ACTIONS[call.options.action](shop, call)
+
+
+def _refuse_elsewhere(call: Call) -> None:
+    """A session and the page show and change the queue; they neither wait for it nor reach other files with it."""
+    options = call.options
+    given = (options.place, options.lines, options.export, options.max_budget_usd)
+    if options.action in ("run", "watch") or any(one is not None for one in given):
+        raise UsageError("that is done in a terminal of its own", advice="call 'pawl queue' there")
 
 
 def worker(shop: Project, call: Call) -> int:

@@ -136,5 +136,9 @@ def spoken_here(text: str) -> str:
     """A hint of the command line in the words of a session; commands that it has not stay as they are."""
     names = "|".join(one.name for one in built_in())
     text = re.sub(r"\b(pawl approve \S+) \[.*\]", r"\1", text.replace("pawl do --resume", "pawl resume"))
-    text = text.replace(", and continue with: pawl do -c REQUEST", "").replace("with --model ", "with /model ")
+    text = (
+        text.replace("pawl queue", "/jobs")
+        .replace(", and continue with: pawl do -c REQUEST", "")
+        .replace("with --model ", "with /model ")
+    )
     return re.sub(rf"\bpawl (?=(?:{names})\b)", "/", text)

@@ -13,7 +13,7 @@ from pawl.workspace.project import Project
 _LISTS = ("agents", "doctor", "memory", "models", "permissions", "policy", "prompts", "skills")
 _RECORDS = ("audit", "diff", "history", "requests", "scores")
 CHANGING = ("checkpoint", "memory", "promote", "redo", "restore", "undo")
-COMMANDS = frozenset({*_LISTS, *_RECORDS, *CHANGING, "locate", "verify"})
+COMMANDS = frozenset({*_LISTS, *_RECORDS, *CHANGING, "locate", "queue", "verify"})
 """Commands of the command line that the page may call; `mcp` only to list."""
 CHOICES = ("approval", "mode", "model", "reasoning")
 """Commands that are choices of the page."""

@@ -1,0 +1,392 @@
+"""The queue under fire: many short runs in many workspaces, workers killed and stopped at random; and what it costs.
+
+python benchmarks/job_queue.py [--jobs N] [--workspaces N] [--workers N] [--kills N] [--seed N]
+python benchmarks/job_queue.py --overhead N      N runs bare and N through the queue, in one process, by turns
+python benchmarks/job_queue.py --rows N          a queue of N jobs: what adding, claiming and ending one takes
+
+Everything is a real process, the model is scripted. Half of the jobs write a file of their own, half change a line of
+a file that all jobs of the workspace change. At the end every job has ended once, every change is in the history once,
+and the trees are those of carrying the jobs one after the other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import signal
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from pawl.agent.queue.job_queue import JobWish, QueueSettings, add
+from pawl.agent.queue.worker import QueueWorker
+from pawl.agent.session import Session
+from pawl.core.change import EntryKind, EntryState
+from pawl.core.job import JobEnd, JobOutcome, JobState, NewJob
+from pawl.core.run import Approval, RunRequest
+from pawl.sandbox.cancel import CancelToken
+from pawl.settings.config import Config, load
+from pawl.store.jobs import ClaimTerms
+from pawl.store.store import Store
+from pawl.workspace.project import Project
+
+SHARED = "list.txt"
+LONGEST_STOP = 3.0
+"""Seconds for which a worker is stopped; a job is taken over within a fraction of one where its worker is dead."""
+OUTCOMES = frozenset(JobOutcome)
+
+
+@dataclass
+class Site:
+    """A user with workspaces, scripts and a state of their own."""
+
+    root: Path
+    workspaces: list[Path] = field(default_factory=list)
+    expected: dict[Path, dict[str, str]] = field(default_factory=dict)
+
+    @classmethod
+    def made(cls, root: Path, workspaces: int, jobs: int) -> Site:
+        site = cls(root)
+        (root / "scripts").mkdir()
+        (root / "config.toml").write_text("[queue]\nattempts = 1000000\ntogether = 2\n")
+        each = -(-jobs // workspaces)
+        for number in range(workspaces):
+            folder = root / f"project{number:02}"
+            folder.mkdir()
+            text = "".join(f"item {one:04}\n\n\n\n\n" for one in range(each))
+            (folder / SHARED).write_text(text)
+            site.workspaces.append(folder)
+            site.expected[folder] = {SHARED: text}
+        return site
+
+    def environment(self, state: str = "state") -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG")}
+        own = {"HOME": self.root / "home", "PAWL_STATE": self.root / state, "PAWL_CONFIG": self.root / "config.toml"}
+        return {**kept, **{name: str(value) for name, value in own.items()}}
+
+    def config(self, state: str = "state") -> Config:
+        (self.root / "home").mkdir(exist_ok=True)
+        return load(self.environment(state))
+
+    def order(self, number: int) -> tuple[Path, RunRequest]:
+        """The request of that number, its script, and what it makes of its workspace."""
+        at, own = number % len(self.workspaces), number // len(self.workspaces)
+        folder = self.workspaces[at]
+        if own % 2:
+            name = f"note{own:04}.txt"
+            calls = [("file_write", {"path": name, "content": f"note {own}\n"})]
+            self.expected[folder][name] = f"note {own}\n"
+        else:
+            old, new = f"item {own:04}", f"done {own:04}"
+            calls = [("file_read", {"path": SHARED}), ("strict_patch", {"path": SHARED, "old": old, "new": new})]
+            self.expected[folder][SHARED] = self.expected[folder][SHARED].replace(old, new)
+        turns = [{"text": "", "calls": [{"name": name, "arguments": words}]} for name, words in calls]
+        turns.append({"text": "Done."})
+        script = self.root / "scripts" / f"{number}.jsonl"
+        lines = ({"match": {"step": step}, "times": 0, "answer": turn} for step, turn in enumerate(turns))
+        script.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        text = f"write note {own}" if own % 2 else f"mark entry {own} of the list as done"
+        return folder, RunRequest(text=text, approval=Approval.NEVER, attended=False, model=f"scripted:{script}")
+
+    def add(self, jobs: int, state: str = "state") -> None:
+        """Spread over the workspaces."""
+        config = self.config(state)
+        for folder in self.workspaces:
+            with Project.open(config, folder) as shop:
+                for number in range(jobs):
+                    place, order = (
+                        self.order(number) if number % len(self.workspaces) == self._at(folder) else (None, None)
+                    )
+                    if place is not None and order is not None:
+                        add(shop, JobWish(order=order), [order.text])
+
+    def _at(self, folder: Path) -> int:
+        return self.workspaces.index(folder)
+
+    def wrong_trees(self) -> list[str]:
+        found = []
+        for folder, files in self.expected.items():
+            there = {path.name: path.read_text() for path in folder.iterdir() if path.is_file()}
+            found += [
+                f"{folder.name}/{name}" for name in sorted({*there, *files}) if there.get(name) != files.get(name)
+            ]
+        return found
+
+
+@dataclass
+class Killer:
+    """Keeps so many workers at work and ends them at random."""
+
+    site: Site
+    workers: int
+    kills: int
+    jobs: int
+    chance: random.Random
+    running: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    done: Counter[str] = field(default_factory=Counter)
+    nodes: Counter[str] = field(default_factory=Counter)
+    killed: list[tuple[int, float]] = field(default_factory=list)
+    """The jobs whose worker was killed, and when."""
+    largest: list[int] = field(default_factory=list)
+
+    def go(self) -> None:
+        store = Store.open(self.site.root / "state", busy_seconds=60)
+        states = sqlite3.connect(store.path, timeout=60)
+        every = self.jobs / max(1, self.kills)
+        following = every
+        told = time.monotonic()
+        while True:
+            while len(self.running) < self.workers:
+                self.running.append(self._started())
+            self.running = [one for one in self.running if one.poll() is None]
+            counts = dict(states.execute("SELECT state, count(*) FROM job GROUP BY state"))
+            ended = counts.get(JobState.ENDED, 0)
+            if time.monotonic() - told > 30:
+                print(f"  {ended} of {self.jobs} ended, {sum(self.done.values())} hits", flush=True)
+                told = time.monotonic()
+            if ended == self.jobs:
+                break
+            if ended >= following or not counts.get(JobState.QUEUED):
+                following = min(following + every, self.jobs)
+                self._hit(store)
+            _pause(0.1)
+        for one in self.running:
+            one.terminate()
+        for one in self.running:
+            one.wait()
+        states.close()
+        store.close()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        words = [sys.executable, "-P", "-m", "pawl", "-C", str(self.site.workspaces[0]), "worker"]
+        quiet = subprocess.DEVNULL
+        with (self.site.root / "errors.txt").open("a") as errors:
+            return subprocess.Popen(
+                words, env=self.site.environment(), stdin=quiet, stdout=quiet, stderr=errors, start_new_session=True
+            )
+
+    def _hit(self, store: Store) -> None:
+        """At any point of whatever the worker does."""
+        if sum(self.done.values()) >= self.kills or not self.running:
+            return
+        _pause(self.chance.random() * 1.5)
+        one = self.chance.choice(self.running)
+        self.largest.append(_memory(one.pid))
+        carried = next((job for job in store.jobs.list(state=JobState.RUNNING) if job.worker == one.pid), None)
+        node = "nothing" if carried is None else "beginning"
+        if carried is not None and carried.run is not None:
+            node = store.runs.get(carried.workspace, carried.run).place.at
+        if one.poll() is not None:
+            return
+        self.nodes[node] += 1
+        if self.chance.random() < 0.8:
+            one.send_signal(signal.SIGKILL)
+            one.wait()
+            self.done["SIGKILL"] += 1
+            if carried is not None:
+                self.killed.append((carried.id, time.time()))
+        else:
+            one.send_signal(signal.SIGSTOP)
+            _pause(1 + self.chance.random() * (LONGEST_STOP - 1))
+            one.send_signal(signal.SIGCONT)
+            self.done["SIGSTOP"] += 1
+
+
+def _pause(seconds: float) -> None:
+    threading.Event().wait(seconds)
+
+
+def _memory(pid: int) -> int:
+    """Resident kilobytes."""
+    try:
+        text = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in text.splitlines() if line.startswith("VmRSS")), 0)
+
+
+def judged(site: Site, killer: Killer) -> int:
+    """Print what came of it; how much is wrong."""
+    wrong = site.wrong_trees()
+    with Store.open(site.root / "state") as store:
+        jobs = store.jobs.list()
+        events = [one for folder in site.workspaces for one in store.events.read(str(folder)) if one["kind"] == "job"]
+        ends = Counter(one["body"]["job"] for one in events if one["body"]["what"] in OUTCOMES)
+        wrong += [f"job {one.id} is {one.standing}: {one.reason}" for one in jobs if one.outcome is not JobOutcome.DONE]
+        wrong += [f"job {one.id} ended {ends[one.id]} times" for one in jobs if ends[one.id] != 1]
+        entries = [one for folder in site.workspaces for one in store.journal.entries(str(folder))]
+        promoted = Counter(one.run for one in entries if one.state is EntryState.DONE and one.kind is EntryKind.EDIT)
+        wrong += [f"job {one.id}: {promoted[one.run or '']} entries" for one in jobs if promoted[one.run or ""] != 1]
+        wrong += [f"{sum(promoted.values())} changes promoted for {len(jobs)} jobs"] * (
+            sum(promoted.values()) != len(jobs)
+        )
+        taken = [
+            (one["body"]["job"], datetime.fromisoformat(one["time"]).timestamp())
+            for one in events
+            if one["body"]["what"] == "taken"
+        ]
+        back = sum(one.sent_back for one in jobs)
+    waits = [
+        min((moment - when for number, moment in taken if number == job and moment >= when), default=None)
+        for job, when in killer.killed
+    ]
+    known = sorted(one for one in waits if one is not None)
+    print(f"jobs {len(jobs)}, attempts {sum(one.attempts for one in jobs)}, sent back {back}, hits {dict(killer.done)}")
+    print(f"where the worker was: {dict(killer.nodes.most_common())}")
+    if known:
+        print(
+            f"taken over after: median {statistics.median(known):.2f} s, most {known[-1]:.2f} s,"
+            f" of {len(known)} killed with a job"
+        )
+    print(f"memory of workers when they were hit: most {max(killer.largest, default=0) >> 10} MB")
+    said = Counter((site.root / "errors.txt").read_text().splitlines())
+    print(f"workers said: {dict(said.most_common(6))}")
+    for line in wrong[:20]:
+        print(f"WRONG: {line}")
+    print(f"wrong: {len(wrong)}")
+    return len(wrong)
+
+
+def story(options: argparse.Namespace) -> int:
+    with tempfile.TemporaryDirectory(prefix="pawl-queue-") as room:
+        site = Site.made(Path(room), options.workspaces, options.jobs)
+        site.add(options.jobs)
+        killer = Killer(site, options.workers, options.kills, options.jobs, random.Random(options.seed))
+        began = time.monotonic()
+        killer.go()
+        load_now = os.getloadavg()[0]
+        print(
+            f"{options.jobs} jobs in {options.workspaces} workspaces, {options.workers} workers, seed {options.seed}:"
+            f" {time.monotonic() - began:.0f} s, load {load_now:.1f}"
+        )
+        return judged(site, killer)
+
+
+def _cost(work: Callable[[], object]) -> tuple[float, float]:
+    """Processor seconds of this process and its children, and wall seconds."""
+
+    def used() -> float:
+        both = (resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN))
+        return sum(one.ru_utime + one.ru_stime for one in both)
+
+    before, began = used(), time.monotonic()
+    work()
+    return used() - before, time.monotonic() - began
+
+
+def overhead(options: argparse.Namespace) -> int:
+    """Bare and queued runs by turns in one process, so that both see the same load."""
+    many = options.overhead
+    with tempfile.TemporaryDirectory(prefix="pawl-queue-") as room:
+        site = Site.made(Path(room), 1, 4 * many + 4)
+        config = site.config()
+        folder = site.workspaces[0]
+
+        def bare(number: int) -> None:
+            with Project.open(config, folder) as shop:
+                session = Session(shop)
+                session.do(site.order(number)[1])
+                session.end()
+
+        def added(number: int) -> None:
+            with Project.open(config, folder) as shop:
+                order = site.order(number)[1]
+                add(shop, JobWish(order=order), [order.text])
+
+        def carried(worker: QueueWorker) -> None:
+            worker.work(drains=True)
+
+        figures: dict[str, list[tuple[float, float]]] = {"bare": [], "queue": []}
+        memory = []
+        with Store.open(config.state) as store:
+            worker = QueueWorker(config=config, store=store, stop=CancelToken(), settings=QueueSettings())
+            bare(0)
+            for number in range(1, many + 1):
+                added(2 * number)
+                pair = [("bare", lambda n=number: bare(2 * n + 1 + (2 * n) % 2)), ("queue", lambda: carried(worker))]
+                for name, work in pair if number % 2 else reversed(pair):
+                    figures[name].append(_cost(work))
+                memory.append(_memory(os.getpid()))
+        for name, pairs in figures.items():
+            cpu, wall = (statistics.median(column) for column in zip(*pairs, strict=True))
+            print(f"{name:6} median processor {cpu * 1000:.1f} ms, wall {wall * 1000:.1f} ms")
+        cpu, wall = (
+            statistics.median(b) - statistics.median(a)
+            for a, b in zip(zip(*figures["bare"], strict=True), zip(*figures["queue"], strict=True), strict=True)
+        )
+        print(
+            f"queue - bare: processor {cpu * 1000:.1f} ms, wall {wall * 1000:.1f} ms a run,"
+            f" load {os.getloadavg()[0]:.1f}"
+        )
+        quarter = max(1, len(memory) // 4)
+        print(
+            f"memory: {memory[quarter] >> 10} MB after {quarter * 2} runs,"
+            f" {memory[-1] >> 10} MB after {len(memory) * 2}"
+        )
+    return 0
+
+
+def rows(options: argparse.Namespace) -> int:
+    """How the statements of the queue hold with many jobs."""
+    with tempfile.TemporaryDirectory(prefix="pawl-queue-") as room, Store.open(Path(room)) as store:
+        order = RunRequest(text="one of many")
+        terms = ClaimTerms(together=1000, providers={})
+        adding = 0.0
+        for start in range(0, options.rows, 10_000):
+            some = [
+                NewJob(workspace=f"/project{one % 1000}", order=order)
+                for one in range(start, min(start + 10_000, options.rows))
+            ]
+            adding += _cost(lambda: store.jobs.add(some))[0]  # noqa: B023
+        held = []
+        claims: list[float] = []
+
+        def claim() -> None:
+            job = store.jobs.next(terms, lambda number: True, 1)
+            assert job is not None
+            held.append(job)
+
+        claims = [_cost(claim)[0] for _ in range(1000)]
+        ends = [_cost(lambda: store.jobs.end(one.held, JobEnd(outcome=JobOutcome.DONE)))[0] for one in held]  # noqa: B023
+        idle = _cost(store.jobs.is_idle)[0]
+        size = store.size_bytes() >> 20
+        print(
+            f"{options.rows:,} jobs, {size} MB: adding {adding / options.rows * 1e6:.0f} us each in batches of 10,000"
+        )
+        print(
+            f"claim, 1,000 at work: {_both(claims)}; end: {_both(ends)}; is it empty: {idle * 1000:.2f} ms (processor)"
+        )
+    return 0
+
+
+def _both(values: Sequence[float]) -> str:
+    ordered = sorted(values)
+    return f"median {statistics.median(ordered) * 1000:.2f} ms, most {ordered[-1] * 1000:.2f} ms"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, usual in (("jobs", 1000), ("workspaces", 20), ("workers", 2), ("kills", 200), ("seed", 1)):
+        parser.add_argument(f"--{name}", type=int, default=usual)
+    parser.add_argument("--overhead", type=int, metavar="N")
+    parser.add_argument("--rows", type=int, metavar="N")
+    options = parser.parse_args()
+    if options.overhead:
+        return overhead(options)
+    return rows(options) if options.rows else min(1, story(options))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
