@@ -68,6 +68,13 @@ def test_a_front_end_in_a_folder_is_verified_where_it_stands(folder):
 
 
 @pytest.mark.spec("A8")
+def test_the_tests_of_a_nested_project_are_not_run_from_the_root_as_well(folder):
+    web = {"web/package.json": "{}", "web/a.test.js": 'import test from "node:test";\n'}
+    both = choose(folder({"app.py": "", "pytest.ini": "", "test_app.py": "def test_a(): pass\n", **web}))
+    assert [step.name for step in both if step.kind is CheckKind.TESTS] == ["tests", "tests in web"]
+
+
+@pytest.mark.spec("A8")
 def test_two_languages_at_the_root_have_their_tests_both(folder):
     files = {**FRONT_END, "app.py": "", "pytest.ini": "", "test_app.py": "def test_a(): pass\n"}
     assert [step.name for step in choose(folder(files)) if step.kind is CheckKind.TESTS] == ["tests", "tests (vitest)"]

@@ -56,10 +56,12 @@ def judged_attempt(begun: Attempt, changes: ChangeSet, verifier: Verifier, task:
     """The attempt with its changes and what the checks say about them."""
     checked = verifier.evidence(changes, task.before, task.ground)
     judgement, gate = decide(checked, task.wanted), verifier.shop.read_gate()
+    # The suite that the climb is about may be that of a nested project.
+    suite = next((one for one in checked.suites if one.step == task.before.step), checked.tests)
     made = replace(
         with_change(verifier.shop, begun, changes),
         end=AttemptEnd.VERIFIED if judgement.accepted else AttemptEnd.REFUSED,
-        failing=failing(findings_of(checked.tests)),
+        failing=failing(findings_of(suite)),
         messages=messages_of(gate.told(one for each in checked.verdicts for one in findings_of(each))),
         refused=(*judgement.refused, *judgement.unproved),
         verdicts=tuple((one.step, str(one.standing), one.reason) for one in checked.verdicts),

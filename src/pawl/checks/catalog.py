@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pawl.checks import report_readers as registry
 from pawl.checks.output import ANYWHERE, Origin, cleaned
-from pawl.checks.project_facts import Folder, dependencies, text
+from pawl.checks.project_facts import PROJECT_FILES, Folder, dependencies, nested_projects, text
 from pawl.checks.report import TestReport
 from pawl.checks.report_readers import PARSERS
 from pawl.checks.task_files import leads_to
@@ -244,7 +244,7 @@ def detect(files: Folder, command: str | None = None) -> Detection:
 
 def frameworks_of(files: Folder) -> tuple[Framework, ...]:
     """The likeliest framework of each language that has tests here."""
-    paths = list(files.walk())
+    paths = _own_paths(files)
     found: dict[str, Framework] = {}
     for framework, _ in _by_files(files):
         if test_files(framework, paths) or framework.language == "rust":
@@ -301,10 +301,17 @@ def first_named(command: str) -> Framework | None:
     return min(found, key=lambda hit: hit[0])[1] if found else None
 
 
+def _own_paths(files: Folder) -> list[str]:
+    """Without what nested projects test themselves where the root is none like them; Python is tested from the root."""
+    alike = any(files.exists(name) for name in PROJECT_FILES)
+    nested = () if alike else tuple(f"{folder}/" for folder in nested_projects(files))
+    return [path for path in files.walk() if path.endswith(".py") or not path.startswith(nested)]
+
+
 def _by_files(files: Folder) -> list[tuple[Framework, list[str]]]:
     """Each framework with some evidence, the strongest first."""
     needed = dependencies(files)
-    paths = [path for path in files.walk() if _SKIPPED_FOLDERS.isdisjoint(path.split("/")[:-1])]
+    paths = [path for path in _own_paths(files) if _SKIPPED_FOLDERS.isdisjoint(path.split("/")[:-1])]
     ranked = []
     for known in frameworks():
         score, evidence = _evidence(files, known, needed, paths)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import posixpath
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field
 
 from pawl.checks.catalog import detect, frameworks_of
@@ -12,6 +12,7 @@ from pawl.checks.command_step import EVERYTHING, CommandCheck, CommandStep, buil
 from pawl.checks.language_steps import ENDINGS, NAMES, NodeSyntax, ReadableFiles, Ruff, Syntax, Types, unreadable
 from pawl.checks.project_facts import ORDER, CheckKind, Folder, Within, installer_of, nested_projects, package_json
 from pawl.checks.steps import CheckStep, Subject, Tests, skipped
+from pawl.checks.test_ids import file_of
 from pawl.core.diagnostic import CheckResult, Diagnostic, Location, Status
 from pawl.core.errors import ConfigError
 from pawl.core.execution import Completed, Execution
@@ -67,14 +68,20 @@ class Nested:
         if subject.changed and not within.changed:
             return CheckResult(step=self.name, standing=Status.SKIPPED, reason="nothing in it was changed")
         verdict = self.step.run(within)
-        return dataclasses.replace(verdict, step=self.name, findings=tuple(self._placed(verdict.findings)))
+        ids = {*(one.test for one in verdict.findings), *(one.id for one in verdict.ran)}
+        there = {file for file in map(file_of, ids) if file and within.files.exists(file)}
+        names = {test: f"{self.folder}/{test}" for test in ids if file_of(test) in there}
+        ran = tuple(dataclasses.replace(one, id=names.get(one.id, one.id)) for one in verdict.ran)
+        findings = tuple(self._placed(verdict.findings, names))
+        return dataclasses.replace(verdict, step=self.name, findings=findings, ran=ran)
 
-    def _placed(self, findings: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+    def _placed(self, findings: Iterable[Diagnostic], names: Mapping[str, str]) -> Iterator[Diagnostic]:
         for finding in findings:
             frames = tuple(
                 Location(path=self._path(one.path), line=one.line, column=one.column) for one in finding.frames
             )
-            yield dataclasses.replace(finding, path=self._path(finding.path), frames=frames)
+            test = names.get(finding.test, finding.test)
+            yield dataclasses.replace(finding, path=self._path(finding.path), test=test, frames=frames)
 
     def _path(self, path: str) -> str:
         return path if not path or path.startswith("/") else posixpath.normpath(f"{self.folder}/{path}")

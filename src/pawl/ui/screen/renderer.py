@@ -532,7 +532,8 @@ def _climb_begun(begun: ClimbBegun) -> Iterator[str]:
 
 def _attempt(attempt: Attempt) -> str:
     mark = _ATTEMPT_MARKS.get(attempt.end, "–")
-    failing = "" if attempt.failing is None else f", {len(attempt.failing)} failing"
+    known = attempt.failing is not None and (attempt.failing or not attempt.refused)
+    failing = f", {len(attempt.failing or ())} failing" if known else ""
     cost = "" if attempt.mode is TierMode.REFLEX else f", {money(attempt.cost)}"
     why = f": {brief(attempt.refused[0], 90)}" if attempt.refused and attempt.end is not AttemptEnd.VERIFIED else ""
     better = " (an improvement, kept)" if attempt.better else ""
