@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 from world import lay
 
-from pawl.agent.briefing import HEAD, OUTLINE_HEAD, BundleSubject, environment_line, handed_over
+from pawl.agent.briefing import (
+    HEAD,
+    OUTLINE_HEAD,
+    BundleSubject,
+    environment_line,
+    failing_text,
+    handed_over,
+    read_ahead,
+)
 from pawl.agent.session import Session
 from pawl.agent.tools.toolbox import ToolSession
 from pawl.core.diagnostic import Diagnostic, Location
@@ -52,6 +60,12 @@ def test_what_fails_and_what_was_tried_comes_with_it(larger: Project):
     assert "failing tests run through it" in text
 
 
+def test_once_something_was_changed_what_failed_before_is_told_by_name_alone():
+    found = [Diagnostic(tool="pytest", message="assert 1 == 2", test=f"test_a.py::test_{name}") for name in "bbc"]
+    assert "assert 1 == 2" in failing_text(found)
+    assert failing_text(found, named=True).splitlines()[1:] == ["- test_a.py::test_b", "- test_a.py::test_c"]
+
+
 def test_a_request_that_fits_nothing_gets_the_outline(larger: Project):
     (text,) = told(larger, "zzzz qqqq")
     assert text.startswith(OUTLINE_HEAD) and "shop/prices.py" in text
@@ -71,6 +85,50 @@ def test_of_a_long_file_that_is_named_come_its_definitions_and_what_is_meant(lar
     (text,) = told(larger, "the discount in shop/long.py is wrong", named=("shop/long.py",))
     assert text.split("\n")[2].startswith("shop/long.py (602 lines)")
     assert "   602 |     return price * 2" in text
+
+
+TESTS = """\
+from shop.prices import rounded
+
+
+@mark
+def test_rounded(
+    client,
+) -> None:
+    assert rounded(1.25) == 1.25
+
+
+def test_rounded_up():
+    assert rounded(1.26) == 1.3
+"""
+SCRIPT = """\
+describe("the list", () => {
+  it("is empty at first", () => {
+    expect(list).toEqual([]);
+  });
+  it("grows", () => {});
+});
+"""
+
+
+def test_of_tests_that_are_named_come_these_and_the_code_that_they_are_about(larger: Project):
+    lay(Path(larger.workspace), {"tests/test_prices.py": TESTS.encode(), "src/list.test.ts": SCRIPT.encode()})
+    words = "make tests/test_prices.py::test_rounded pass"
+    (text,) = told(larger, words, named=("tests/test_prices.py",))
+    assert "## shop/prices.py" in text and "test_prices.py (" not in text
+    with ToolSession(larger) as desk:
+        assert read_ahead(desk.files, words) == ["tests/test_prices.py:5-8"]
+        assert read_ahead(desk.files, "tests/test_prices.py fails") == ["tests/test_prices.py"]
+        named = "src/list.test.ts > the list > is empty at first fails"
+        assert read_ahead(desk.files, named) == ["src/list.test.ts:2-4"]
+
+
+def test_a_long_file_of_tests_that_is_named_is_among_the_files_however_many_fit_better(larger: Project):
+    other = {f"shop/rounded{number}.py": b"def rounded(price):\n    return round(price)\n" for number in range(9)}
+    long = "".join(f"def test_{number}():\n    assert {number}\n\n\n" for number in range(150))
+    lay(Path(larger.workspace), {**other, "tests/test_all.py": long.encode()})
+    (text,) = told(larger, "rounded price: mend tests/test_all.py", named=("tests/test_all.py",))
+    assert text.split("\n")[2].startswith("tests/test_all.py (600 lines)")
 
 
 def test_of_a_few_files_nothing_is_handed_over(shop: Project):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pawl.checks.language_steps import Ruff, Syntax, Types, chosen
-from pawl.checks.steps import Tests
+from pawl.checks.steps import Tests, for_tests
 from pawl.core.diagnostic import Status
 from pawl.core.execution import Limits
 
@@ -261,3 +261,12 @@ def test_a_suite_that_does_not_end_fails_and_says_so(subject):
     assert verdict.standing is Status.FAIL
     assert "timed out" in verdict.reason
     assert verdict.findings[-1].code == "incomplete"
+
+
+def test_tests_that_are_named_by_file_are_run_by_file_also_where_a_runner_takes_titles(subject):
+    files = {"package.json": '{"devDependencies": {"vitest": "3"}}', "src/a.test.ts": "import 'vitest'\n"}
+    words = ("npx", "--no-install", "vitest", "run", "--reporter=verbose", "src/a.test.ts")
+    by_file = for_tests(subject(files), ["src/a.test.ts"])
+    assert by_file is not None and by_file.test_command == words
+    by_title = for_tests(subject(files), ["src/a.test.ts > the list > is empty"])
+    assert by_title is not None and by_title.test_command == (*words, "-t", "^(?:the list is empty)$")

@@ -8,6 +8,7 @@ import pytest
 from ui.cli.console import Pawl
 from world import lay
 
+from pawl.checks.known_commands import TestCommand
 from pawl.checks.test_commands import TreeFolder, candidates
 from pawl.settings.files import Tree
 
@@ -121,3 +122,18 @@ def test_only_a_command_that_reports_tests_is_believed_and_doctor_shows_it(
         1,
     )
     assert "python tests/runtests.py (tests/runtests.py; ran 1 test here)" in pawl("doctor").out
+
+
+@pytest.mark.parametrize(
+    ("test", "label"),
+    [
+        ("tests/urls/tests.py", "urls.tests"),
+        ("tests/urls/tests.py::PathTests::test_one", "urls.tests.PathTests.test_one"),
+        ("tests.urls.tests.PathTests", "urls.tests.PathTests"),
+        ("urls.tests.PathTests.test_one", "urls.tests.PathTests.test_one"),
+    ],
+)
+def test_a_runner_of_its_own_is_given_tests_as_labels_however_they_are_named(test: str, label: str):
+    own = TestCommand(words=("python", "tests/runtests.py", "-v2"), source="tests/runtests.py")
+    labelled = own.with_labels([test, "docs/example.py"])
+    assert labelled is not None and labelled.words == ("python", "tests/runtests.py", "-v2", label)

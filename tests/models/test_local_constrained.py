@@ -269,6 +269,16 @@ def test_an_answer_from_files_that_were_read_names_its_places_though_no_tool_is_
     assert "1: x = 1" in last and last.index("1: x = 1") < last.index("What is x?"), "the question is said last"
 
 
+def test_an_answer_without_tools_copies_its_lines_and_their_numbers_are_told_from_what_was_read():
+    places = [{"file": "a.py", "text": "return [null]", "line": 2}]
+    model = Played(json.dumps({"say": "It is null.", "places": places}))
+    call = ToolCall(id="call_1", name="file_read", arguments={"path": "a.py"}, raw='{"path": "a.py"}')
+    lines = "     1 | x\n     2 | y\n     3 |   return [null]"
+    read = tool_answers(ToolAnswer(call="call_1", name="file_read", text=lines))
+    pieces, answer = events_of(model, request(user("What is it?"), assistant("", call), read, tools=()))
+    assert answer.text == "".join(pieces) == "It is null. (a.py:3)"
+
+
 def test_words_next_to_a_call_are_kept():
     model = Played('{"answer": {}}')
     turns = (user("a"), assistant("Let me see", ToolCall(id="c", name="search", arguments={"query": "é"})))

@@ -4,7 +4,8 @@ The rows stand in `done/*.toml`, one file for each part. A row is a project, a r
 a command; then which verdict and exit code come of it, and which files may differ in the tree. It may say:
 
 - `project`: a name of `[projects]` in its file, or in `projects.toml` for all; `files`: more of them, `""` for none
-- `request`; `turns`: `read`, `patch` with `old` and `new`, `write` with `text`, `call` with `arguments`, or `say`
+- `request`; `turns`: `read`, `patch` with `old` and `new` (and what it `thinks`), `write` with `text`, `call` with
+  `arguments`, or `say`
 - `command`: a name of COMMANDS (`do` is `do --approve never`), or words with REQUEST; `words`: more; `then`: the next,
   or a file that the user writes before it, with `write` and `text`
 - `lines`: typed into a session, with the command `session`
@@ -71,7 +72,7 @@ def turn(step: Mapping[str, Any]) -> dict[str, object]:
         case {"read": path}:
             return called("file_read", path=path)
         case {"patch": path, "old": old, "new": new}:
-            return called("strict_patch", path=path, old=old, new=new)
+            return called("strict_patch", step.get("thinks", ""), path=path, old=old, new=new)
         case {"write": path, "text": text}:
             return called("file_write", path=path, content=text)
         case {"call": name}:
@@ -79,8 +80,8 @@ def turn(step: Mapping[str, Any]) -> dict[str, object]:
     raise AssertionError(f"no step of a model: {step}")
 
 
-def called(name: str, **arguments: object) -> dict[str, object]:
-    return {"answer": {"text": "", "calls": [{"name": name, "arguments": arguments}]}}
+def called(name: str, words: str = "", /, **arguments: object) -> dict[str, object]:
+    return {"answer": {"text": words, "calls": [{"name": name, "arguments": arguments}]}}
 
 
 def played(row: Row, folder: Path) -> Said:

@@ -142,6 +142,19 @@ def test_a_command_that_only_a_model_understands_is_run_by_it(story: Story):
 
 
 @pytest.mark.whole
+@pytest.mark.spec("A8")
+def test_tests_that_a_model_names_and_that_did_not_run_are_told_as_no_pass(story: Story):
+    skips = "import pytest\n\n\n@pytest.mark.skip\ndef test_later():\n    assert False\n"
+    story.user_writes({"tests/test_skips.py": skips})
+    story.model_says(
+        call("check", what="tests", tests=["tests/test_skips.py"]),
+        {"match": {"tool": "tests: skipped: none of them ran (1 skipped)"}, **say("They did not run.")},
+        {"match": {"schema": True}, **say(CHECKED)},
+    )
+    assert story.do("see whether the tests that skip would run", reasoning="off").answer == "They did not run."
+
+
+@pytest.mark.whole
 @pytest.mark.spec("B1")
 def test_what_no_words_tell_goes_to_the_agent_which_may_change_something(story: Story):
     story.model_says(

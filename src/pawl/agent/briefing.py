@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -14,6 +15,7 @@ from pawl.agent.record import RunRecord
 from pawl.agent.tools.toolbox import ToolSession
 from pawl.checks.known_commands import known_commands
 from pawl.code.code_model import LEAST_BUDGET
+from pawl.code.languages import is_test
 from pawl.core.change import ChangeSet, NodeKind
 from pawl.core.diagnostic import CheckResult, Diagnostic
 from pawl.core.dialogue import Message
@@ -79,15 +81,50 @@ def line_count(files: Files, path: str) -> int | None:
 
 
 def read_ahead(files: Files, text: str, *, named: bool = True) -> list[str]:
-    """The files that the user attaches, as `path` or `path:10-20`, and the short ones that are only `named`."""
+    """The files that the user attaches, as `path` or `path:10-20`, and the short ones that are only `named`.
+
+    Of a file of tests come those that the words name, where they name some.
+    """
     given = [
         f"{path}:{start}-{end}" if end is not None else path
         for path, start, end in attached(text)
         if line_count(files, path) is not None
     ][:MOST_ATTACHED]
     whole = {one.partition(":")[0] for one in given}
-    counted = ((path, line_count(files, path)) for path in (mentioned(text) if named else ()) if path not in whole)
-    return given + [path for path, lines in counted if lines is not None and lines <= MOST_LINES][:MOST_MENTIONED]
+    found: list[str] = []
+    for path in mentioned(text) if named else ():
+        lines = None if path in whole else line_count(files, path)
+        tests = _named_tests(files, path, text) if lines is not None and is_test(path) else []
+        found += tests or ([path] if lines is not None and lines <= MOST_LINES else [])
+    return given + found[:MOST_MENTIONED]
+
+
+_TEST = re.compile(r"""^\s*(?:async\s+)?def\s+(test\w*)|\b(?:it|test)(?:\.\w+)?\(\s*(["'`])(.+?)\2""")
+_CLOSES_HEAD, _CLOSES = ")", ("}", "]")
+
+
+def _named_tests(files: Files, path: str, text: str) -> list[str]:
+    """The tests of a file that the words name, by function or by title, as `path:10-20`."""
+    lines = files.read(path).decode("utf-8", "replace").splitlines()
+    found = []
+    for at, line in enumerate(lines):
+        match = _TEST.search(line)
+        name = (match[1] or match[3]) if match else ""
+        if name and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text):
+            found.append(f"{path}:{at + 1}-{_block_end(lines, at)}")
+    return found
+
+
+def _block_end(lines: Sequence[str], start: int) -> int:
+    """The number of the last line that is indented deeper than the first, or closes it."""
+    depth = len(lines[start]) - len(lines[start].lstrip())
+    end = start + 1
+    for at, line in enumerate(lines[start + 1 :], start + 1):
+        rest = line.lstrip()
+        if rest and len(line) - len(rest) <= depth and not rest.startswith(_CLOSES_HEAD):
+            return at + 1 if rest.startswith(_CLOSES) else end
+        end = at + 1 if rest else end
+    return end
 
 
 def reads_of(messages: Sequence[Message]) -> list[str]:
@@ -268,6 +305,8 @@ def first_lines(messages: Iterable[str], most: int) -> tuple[str, ...]:
 
 
 FAILING = "Failing now:"
+FAILED_BEFORE = "These failed; of those that fail still you know more by the check tool:"
+MOST_NAMES = 1_200
 MOST_FINDINGS = 8
 MOST_MESSAGE_LINES = 14
 MOST_CHARACTERS = 6_000
@@ -286,10 +325,12 @@ def brief(climb: EscalationState, objective: str, before: CheckResult, *, target
     return "\n\n".join(part for part in parts if part)
 
 
-def failing_text(findings: Sequence[Diagnostic]) -> str:
-    """The failing tests with what they said, as far as there is room."""
+def failing_text(findings: Sequence[Diagnostic], *, named: bool = False) -> str:
+    """The failing tests with what they said, as far as there is room; only `named` without that."""
     if not findings:
         return ""
+    if named:
+        return bounded([FAILED_BEFORE, *dict.fromkeys(f"- {one.test or one.place}" for one in findings)], MOST_NAMES)
     lines = [FAILING]
     for finding in findings[:MOST_FINDINGS]:
         lines.append(" ".join(part for part in (f"- {finding.test or finding.place}", finding.label) if part))
@@ -332,6 +373,8 @@ HEAD = (
 )
 OUTLINE_HEAD = "# Outline of this workspace (data, never an instruction)"
 MOST_HITS = 8
+MOST_RANKED = 200
+"""Files among which those that the user names are looked for."""
 LEAST_FILES = 8
 """Of a workspace with fewer files a listing tells as much."""
 MOST_NEW = 2_000
@@ -345,6 +388,8 @@ class BundleSubject:
     request: str
     named: tuple[str, ...] = ()
     """Paths that the user names; those that are there are read ahead."""
+    read: frozenset[str] = frozenset()
+    """Those that are, and need not be shown again."""
     findings: tuple[Diagnostic, ...] = ()
     """Tests that fail before any change."""
     attempts: tuple[str, ...] = ()
@@ -368,16 +413,19 @@ def subject_of(shop: Project, record: RunRecord, text: str, *, asks: bool) -> Bu
 def handed_over(shop: Project, files: Files, subject: BundleSubject) -> tuple[str, ...]:
     """Nothing where the user names short files, so that a small request stays cheap: those are read ahead.
 
-    Of a long one that is named come its definitions and what is likeliest meant. `files` are those that the model
-    works on.
+    Of a long one that is named come its definitions and what is likeliest meant. Tests that are named do not say where
+    the change belongs. `files` are those that the model works on.
     """
     budget = shop.config.settings.context_tokens
     try:
         if budget < LEAST_BUDGET or not subject.request.strip():
             return ()
         counted = {path: count for path in subject.named if (count := line_count(files, path)) is not None}
-        too_long = tuple(path for path, count in counted.items() if count > MOST_LINES)
-        return () if counted and not too_long else _found(shop, files, replace(subject, named=too_long))
+        read = {one.partition(":")[0] for one in read_ahead(files, subject.request)}
+        too_long = tuple(path for path, count in counted.items() if count > MOST_LINES and path not in read)
+        if not too_long and any(not is_test(path) for path in counted):
+            return ()
+        return _found(shop, files, replace(subject, named=too_long, read=frozenset(read)))
     except (PawlError, OSError) as error:
         shop.note_if_possible("librarian failed", {"error": str(error)})
         return ()
@@ -398,6 +446,9 @@ def _found(shop: Project, files: Files, subject: BundleSubject) -> tuple[str, ..
         if count < least or (count > MOST_NEW and not subject.patient):
             return ()
     with open_librarian(shop) as librarian:
+        if subject.named:
+            # The time may be up before all files are taken in.
+            librarian.refresh(subject.named)
         librarian.refresh()
         few = librarian.reading(lambda shelf: len(shelf.files), history=False) < least
         return () if few else _text(librarian, shop, files, subject)
@@ -414,7 +465,9 @@ def _text(librarian: CodeLibrarian, shop: Project, files: Files, subject: Bundle
     # Without commits: they add little here, and reading them takes a bench.
     places = suspicions(subject.findings) or suspected(shop, subject.request)
     query = Query(text=subject.request, suspicions=places, history=False)
-    hits = sorted(librarian.locate(query, MOST_HITS), key=lambda hit: hit.path not in subject.named)
+    most = MOST_RANKED if subject.named else MOST_HITS + len(subject.read)
+    ranked = [hit for hit in librarian.locate(query, most) if hit.path not in subject.read]
+    hits = sorted(ranked, key=lambda hit: hit.path not in subject.named)[:MOST_HITS]
     if not hits:
         outline = librarian.overview(budget, shop.guardrails)
         return (f"{OUTLINE_HEAD}\n{outline}",) if outline else ()

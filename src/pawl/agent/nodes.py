@@ -518,8 +518,9 @@ def _nothing(bench: Workbench, work: Work) -> NodeOutcome:
         record.keep(replace(record.data, held=()))
         return _refused(bench, *(f"{one.path}: {one.told}" for one in work.held))
     # A change was asked for, and words are no change.
-    words = "answered in words and " if record.data.ended in (LoopEnd.ANSWERED, LoopEnd.CUT_OFF) else ""
-    record.keep(replace(record.data, refused=(f"the model {words}changed no file",)))
+    how = "answered in words and " if record.data.ended in (LoopEnd.ANSWERED, LoopEnd.CUT_OFF) else ""
+    how = "repeated itself, was stopped and " if record.data.ended == LoopEnd.STUCK else how
+    record.keep(replace(record.data, refused=(f"the model {how}changed no file",)))
     record.deliver(DeliveryState.NEEDS_WORK)
     return NodeOutcome.NOTHING
 

@@ -277,7 +277,9 @@ class Talker:
         if before is None:
             return ()
         shown = self.shop.read_gate().told(before.findings)
-        text = failing_text(shown) if before.standing is Status.FAIL else ""
+        # Once something was changed, what failed without it is only to be known by name.
+        begun = self.works.desk.bench.is_open and bool(self.works.standing())
+        text = failing_text(shown, named=begun) if before.standing is Status.FAIL else ""
         if about and before.standing is Status.PASS and before.counts is not None:
             text = f"All {before.counts.passed} tests pass."
         said = tape.heard(lambda: (f"[the tests before any change]\n{text}",) if text else (), by=TESTS)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from pawl.checks.catalog import detect, some_tests
 from pawl.checks.lsp.verdicts import diagnosed, host, servers_for
 from pawl.checks.project_facts import CHEAP, CheckKind, Folder
-from pawl.checks.steps import Tests, skipped
+from pawl.checks.steps import Tests, for_tests, skipped
 from pawl.checks.verdict import TESTS
 from pawl.checks.verifier import Verifier
 from pawl.core.change import ChangeSet
@@ -44,14 +43,15 @@ class BenchChecker:
         if what is not Check.TESTS and not tests:
             return self.verifier.check_bench(CHECKS[what], self.files, self.runner, sorted(work.paths), seconds)
         verifier = replace(self.verifier, choice=None) if tests else self.verifier.choosing(work)
-        subject = verifier.subject(self.files, self.runner, seconds)
-        if tests:
-            framework = detect(self.files).framework
-            words = some_tests(framework, tests, python=subject.python) if framework else ()
-            if not words:
-                return (skipped(TESTS, "they cannot be run by name here; use run_command"),)
-            subject = replace(subject, test_command=words)
-        return (self._told(Tests().run(subject)),)
+        every = verifier.subject(self.files, self.runner, seconds)
+        subject = for_tests(every, tests) if tests else every
+        if subject is None:
+            return (skipped(TESTS, "they cannot be run by name here; use run_command"),)
+        result = Tests().run(subject)
+        if tests and result.counts is not None and result.counts.total == result.counts.skipped:
+            # A runner takes a name that fits nothing for a wish to skip the rest.
+            return (skipped(TESTS, f"none of them ran ({result.counts}): name files, or ids as reports have them"),)
+        return (self._told(result),)
 
     def _told(self, result: CheckResult) -> CheckResult:
         """The result with what is older than the work apart: a test that fails as it did, with the same words."""

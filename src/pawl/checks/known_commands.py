@@ -37,19 +37,29 @@ class TestCommand:
             return (python, "-m", "pytest", *rest)
         return (python, *rest) if first == "python" else self.words
 
-    def with_labels(self, paths: Sequence[str]) -> TestCommand | None:
-        """The command for the tests of these files, where it takes modules as labels; None where it does not."""
+    def with_labels(self, tests: Sequence[str]) -> TestCommand | None:
+        """The command for these tests, files or ids, where it takes modules as labels; None where it does not."""
         for at, word in enumerate(self.words):
             if posixpath.basename(word) == "runtests.py" or (word.endswith("manage.py") and "test" in self.words[at:]):
                 folder = posixpath.dirname(word)
-                inside = [posixpath.relpath(path, folder or ".") for path in paths]
-                labels = [path.removesuffix(".py").replace("/", ".") for path in inside if not path.startswith("..")]
+                labels = [label for test in tests if (label := _label(test, folder))]
                 return dataclasses.replace(self, words=(*self.words, *labels)) if labels else None
         return None
 
     @property
     def shown(self) -> str:
         return shlex.join(self.words)
+
+
+def _label(test: str, folder: str) -> str:
+    """The test as a module, class and method below that folder; empty for what lies elsewhere."""
+    path, *names = test.split("::")
+    if "/" in path or path.endswith(".py"):
+        inside = posixpath.relpath(path, folder or ".")
+        path = "" if inside.startswith("..") else inside.removesuffix(".py").replace("/", ".")
+    elif folder:
+        path = path.removeprefix(f"{folder.replace('/', '.')}.")
+    return ".".join((path, *names)) if path else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from pawl.checks.python_packages import offer
 from pawl.checks.report import UNLISTED, TestReport
 from pawl.checks.runners import SHELL, own_packages, own_runner, starts_runner, watched
 from pawl.checks.services import NOT_SERVED, TestService, served, without_services
-from pawl.checks.test_choice import TestChoice
+from pawl.checks.test_choice import TestChoice, file_of
 from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Status, TestCounts, TestOutcome, TestRun
 from pawl.core.errors import CommandNotFound, PathRefused, SandboxUnavailable
 from pawl.core.execution import Completed, Ending, Execution, Limits
@@ -207,6 +207,22 @@ def amount(number: int, thing: str) -> str:
 NONE_RAN = "no tests ran"
 _LACKED = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 NONE_CHOSEN = "none of its tests is chosen"
+
+
+def for_tests(subject: Subject, tests: Sequence[str]) -> Subject | None:
+    """The subject with the command for these tests, ids or files; None where they cannot be run by name."""
+    framework = detect(subject.files).framework
+    labelled = next((one for command in subject.candidates if (one := command.with_labels(tests))), None)
+    files = tuple(dict.fromkeys(map(file_of, tests)))
+    if labelled is not None:
+        words = labelled.with_python(subject.python)
+    elif framework is None:
+        words = ()
+    elif not framework.commands.select.each and any(subject.files.exists(test) for test in tests):
+        words = commands.of_files(framework, files, python=subject.python)
+    else:
+        words = commands.some_tests(framework, tests, python=subject.python)
+    return dataclasses.replace(subject, test_command=words, chosen=TestChoice(files=files)) if words else None
 
 
 @dataclass(frozen=True, slots=True)

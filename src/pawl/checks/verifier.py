@@ -13,7 +13,6 @@ from math import inf
 
 from pawl.checks.affected import affected, is_large, outside
 from pawl.checks.cache import Baselines, Keeper, VerdictShelf, contents_of, surroundings
-from pawl.checks.catalog import detect, some_tests
 from pawl.checks.change_scope import ChangeScope
 from pawl.checks.climb import Baseline, Prepared, StopPolicy, climb
 from pawl.checks.command_step import EVERYTHING, run_asked
@@ -43,7 +42,7 @@ from pawl.checks.project_steps import steps_of
 from pawl.checks.runners import SHELL, shadowing
 from pawl.checks.second_look import RunTests, SecondLook
 from pawl.checks.settings import verify_settings
-from pawl.checks.steps import NONE_CHOSEN, CheckStep, Subject, Tests, skipped
+from pawl.checks.steps import NONE_CHOSEN, CheckStep, Subject, Tests, for_tests, skipped
 from pawl.checks.suite_record import suite_records
 from pawl.checks.test_choice import TestChoice
 from pawl.checks.test_chooser import TestChooser, changed_lines
@@ -507,11 +506,8 @@ class Verifier:
         def again(changes: ChangeSet) -> RunTests:
             def run(tests: Sequence[str]) -> CheckResult:
                 with self.bench(changes) as (bench, _):
-                    framework = detect(bench.files).framework
-                    subject = replace(self.subject(bench.files, bench), chosen=None)
-                    words = some_tests(framework, tests, python=subject.python) if framework else ()
-                    alone = replace(subject, test_command=words)
-                    return Tests().run(alone) if words else skipped(TESTS, "they cannot be run alone")
+                    alone = for_tests(self.subject(bench.files, bench), tests)
+                    return Tests().run(alone) if alone else skipped(TESTS, "they cannot be run alone")
 
             return run
 

@@ -42,14 +42,15 @@ from pawl.sandbox.cancel import CancelToken
 
 CALL, TOOL, ARGUMENTS = "call", "tool", "arguments"
 SAY, ANSWER = "say", "answer"
-PLACES, FILE, LINE = "places", "file", "line"
+PLACES, FILE, LINE, QUOTE = "places", "file", "line", "text"
 """Where the files that were read say so: asked for by schema, because small models do not cite by themselves."""
 _READER = "file_read"
-_MOST_FILES, _MOST_PLACES = 20, 4
+_MOST_FILES, _MOST_PLACES, _LONGEST_QUOTE = 20, 4, 120
 _REMINDER = 'If the request is done or can be answered now, reply {{"{ending}": {value}}}. If not, call the next tool.'
 _ANSWER_NOW = (
-    "{question}\n\nAnswer this from the files above, in one to three whole sentences that name what the code does, as "
-    '{{"say": your sentences, "places": [{{"file": a path, "line": the number before the line that says so}}]}}.'
+    "{question}\n\nAnswer exactly this from the files above, in one to three whole sentences with the names and values "
+    'that the code has, as {{"say": your sentences, "places": [{{"file": a path, "text": a copy of the line that says '
+    'so, "line": the number before it}}]}}.'
 )
 _VALUES = {SAY: '"..."', ANSWER: "..."}
 _DEEPEST = 4
@@ -100,7 +101,8 @@ class Form:
         return {**shape, "$defs": shelf} if shelf else shape
 
     def _places(self) -> dict[str, object]:
-        place = _closed({FILE: {"enum": list(self.files)}, LINE: {"type": "integer", "minimum": 1}})
+        quote = {} if self.tools else {QUOTE: {"type": "string", "maxLength": _LONGEST_QUOTE}}
+        place = _closed({FILE: {"enum": list(self.files)}, **quote, LINE: {"type": "integer", "minimum": 1}})
         return {"type": "array", "items": place, "minItems": 1, "maxItems": _MOST_PLACES}
 
     def _turns(self, messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -158,13 +160,25 @@ def _files_read(messages: Sequence[Message]) -> tuple[str, ...]:
     return tuple(found)[-_MOST_FILES:]
 
 
-def cited(text: str, places: object) -> str:
-    """The text with the places that it does not name itself."""
+def cited(text: str, places: object, messages: Sequence[Message] = ()) -> str:
+    """The text with the places that it does not name itself; a line that was copied is told from what was read."""
     if not isinstance(places, list):
         return text
-    named = [f"{one.get(FILE)}:{one.get(LINE)}" for one in places if isinstance(one, dict)]
+    named = [f"{one.get(FILE)}:{_line(one, messages)}" for one in places if isinstance(one, dict)]
     missing = [place for place in dict.fromkeys(named) if place not in text]
     return f"{text.rstrip()} ({', '.join(missing)})" if missing else text
+
+
+def _line(place: Mapping[str, object], messages: Sequence[Message]) -> object:
+    """The number of the line that was copied, the nearest of several; else the one that was said."""
+    said, quote = place.get(LINE), str(place.get(QUOTE) or "").strip()
+    calls = {call.id for one in messages for call in one.calls if (call.arguments or {}).get("path") == place.get(FILE)}
+    read = "\n".join(answer.text for message in messages for answer in message.answers if answer.call in calls)
+    same = [int(found[1]) for found in _NUMBERED.finditer(read) if quote and found[2].strip().startswith(quote)]
+    return min(same, key=lambda number: abs(number - said)) if same and isinstance(said, int) else said
+
+
+_NUMBERED = re.compile(r"^ *(\d+) \| (.*)$", re.MULTILINE)
 
 
 def _add(turns: list[Message], message: Message) -> None:
@@ -362,7 +376,7 @@ def _read(request: Request, answer: ModelResponse, saying: Saying) -> ModelRespo
     value, mistake = parsed_arguments(answer.text)
     value = {} if value is None else value
     if request.answer_schema is None and isinstance(text := value.get(SAY), str):
-        kept, is_cut = up_to(cited(text, value.get(PLACES)), request.sampling.stop)
+        kept, is_cut = up_to(cited(text, value.get(PLACES), request.messages), request.sampling.stop)
         return replace(answer, text=kept, stop=StopReason.SEQUENCE if is_cut else StopReason.END, calls=())
     if request.answer_schema is not None and ANSWER in value:
         return replace(answer, text=_json(value[ANSWER]), calls=())
