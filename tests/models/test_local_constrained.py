@@ -270,13 +270,13 @@ def test_an_answer_from_files_that_were_read_names_its_places_though_no_tool_is_
 
 
 def test_an_answer_without_tools_copies_its_lines_and_their_numbers_are_told_from_what_was_read():
-    places = [{"file": "a.py", "text": "return [null]", "line": 2}]
+    places = [{"file": "a.py", "text": "[null]\n\n", "line": 2}, {"file": "a.py", "text": "none", "line": 1}]
     model = Played(json.dumps({"say": "It is null.", "places": places}))
     call = ToolCall(id="call_1", name="file_read", arguments={"path": "a.py"}, raw='{"path": "a.py"}')
     lines = "     1 | x\n     2 | y\n     3 |   return [null]"
     read = tool_answers(ToolAnswer(call="call_1", name="file_read", text=lines))
     pieces, answer = events_of(model, request(user("What is it?"), assistant("", call), read, tools=()))
-    assert answer.text == "".join(pieces) == "It is null. (a.py:3)"
+    assert answer.text == "".join(pieces) == "It is null. (a.py:3, a.py:1)"
 
 
 def test_words_next_to_a_call_are_kept():

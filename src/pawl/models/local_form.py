@@ -170,11 +170,11 @@ def cited(text: str, places: object, messages: Sequence[Message] = ()) -> str:
 
 
 def _line(place: Mapping[str, object], messages: Sequence[Message]) -> object:
-    """The number of the line that was copied, the nearest of several; else the one that was said."""
-    said, quote = place.get(LINE), str(place.get(QUOTE) or "").strip()
+    """The number of the line that was copied, or a part of it, the nearest of several; else the one that was said."""
+    said, (quote, *_) = place.get(LINE), str(place.get(QUOTE) or "").strip().splitlines() or [""]
     calls = {call.id for one in messages for call in one.calls if (call.arguments or {}).get("path") == place.get(FILE)}
     read = "\n".join(answer.text for message in messages for answer in message.answers if answer.call in calls)
-    same = [int(found[1]) for found in _NUMBERED.finditer(read) if quote and found[2].strip().startswith(quote)]
+    same = [int(found[1]) for found in _NUMBERED.finditer(read) if quote and quote in found[2]]
     return min(same, key=lambda number: abs(number - said)) if same and isinstance(said, int) else said
 
 
