@@ -12,7 +12,7 @@ from pawl.agent.edited_change import edited
 from pawl.core.diagnostic import TestCounts as Counts
 from pawl.core.diagnostic import Verdict
 from pawl.core.errors import UsageError
-from pawl.core.events import ToolEnded
+from pawl.core.events import ToolEnded, Warned
 from pawl.core.run import DeliveryState, Intent, Mode, RunState
 
 LEAP = "return year % 4 == 0"
@@ -621,6 +621,19 @@ def test_a_large_request_is_planned_into_tasks_by_the_import_graph_each_verified
     with story.shop() as shop:
         sheet = shop.store.snapshots.get(shop.workspace, done.conversation, "worksheet") or {}
     assert str(sheet["task"]).startswith("fix what is wrong with dates") and sheet["next"] == []
+
+
+@pytest.mark.whole
+@pytest.mark.spec("A2")
+def test_a_plan_that_cannot_be_used_is_said_and_the_request_is_done_as_one_task(story: Story):
+    story.model_says(
+        say("First the dates, then the rest."), say("As I said."), patch("dates.py", LEAP, RIGHT), say("Done.")
+    )
+    steps = "\n".join(f"{number}. step of the work" for number in range(1, 8))
+    done = story.do(f"fix what is wrong with dates:\n{steps}", approve="never", reasoning="off")
+    assert (done.after, RIGHT in story.read("dates.py")) == (Counts(passed=3), True)
+    told = [one.text for one in story.events if isinstance(one, Warned)]
+    assert "the planner's answer cannot be used; the request is done as one task" in told
 
 
 @pytest.mark.whole
