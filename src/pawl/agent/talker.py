@@ -63,8 +63,8 @@ ROLES = (RoleName.ARTISAN, RoleName.PLANNER, RoleName.REVIEWER)
 """Who takes part in a run without tiers."""
 TESTS = "tests"
 """By whom words of the replay log are said that tell of the baseline."""
-JOIN_SECONDS = 10.0
-"""How long a talk about failing tests waits for them before its second request."""
+JOIN_SECONDS, ONLY_SECONDS = 10.0, 60.0
+"""How long a talk about failing tests waits for them before its second request, and one that has no second."""
 SHARE = 4
 """Whoever is sent has this part of the turns of a run, and of the money and tokens that are left."""
 HANDED = "handed"
@@ -273,7 +273,7 @@ class Talker:
         about = is_about_tests(order.text) or (intent is not None and intent.intent is Intent.FIX)
         if waits and self.works.known_before() is None:
             self.works.early.begin()
-        before = self.works.known_before(JOIN_SECONDS if about or waits else 0.0)
+        before = self.works.known_before(ONLY_SECONDS if waits else JOIN_SECONDS if about else 0.0)
         if before is None:
             return ()
         shown = self.shop.read_gate().told(before.findings)
