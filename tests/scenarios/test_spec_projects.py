@@ -241,3 +241,35 @@ def test_an_http_api_comes_from_an_idea(story: SpecStory, monkeypatch: pytest.Mo
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], cwd=story.pawl.workspace, capture_output=True
     )
     assert ran.returncode == 0, ran.stdout
+
+
+REACT_TASKS = """\
+# Tasks
+
+## Phase 1: Tests
+Write these tests FIRST, ensure they FAIL before implementation
+- [ ] T001 [P] [US1] Test of the counting of what is open in src/todo.test.ts, FR-001
+- [ ] T002 [P] [US1] Test of the list that is shown in src/TodoList.test.tsx
+## Phase 2: Implementation
+- [ ] T003 [P] [US1] What is open in src/todo.ts, FR-001
+  - Proof: src/todo.test.ts
+- [ ] T004 [P] [US1] The list in src/TodoList.tsx
+  - Proof: src/TodoList.test.tsx
+## Phase 3: Page
+- [ ] T005 [US1] The page in src/App.tsx
+  - Proof: src/App.test.tsx
+  - Test first: yes
+"""
+REACT_ACCEPTANCE = """\
+import { renderToStaticMarkup } from "react-dom/server";
+import { expect, test } from "vitest";
+import { App } from "./src/App";
+
+test("the page shows its items, escapes them, and counts what is open", () => {
+  const items = [{ text: "<b>milk</b>", done: false }, { text: "bread", done: true }];
+  const shown = renderToStaticMarkup(<App items={items} />);
+  expect(shown).toContain("1 open");
+  expect(shown).toContain("&lt;b&gt;milk&lt;/b&gt;");
+  expect(shown).toMatch(/<li[^>]*class="done"[^>]*>bread/);
+});
+"""
