@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from scenarios.story import Story, call, patch, say
 
-from pawl.agent.escalation import LadderWish, LoopWish, ladder_of, loop_order
+from pawl.agent.briefing import REQUEST_SECONDS
+from pawl.agent.escalation import NO_ESCALATION, LadderWish, LoopWish, escalation, ladder_of, loop_order
 from pawl.core.diagnostic import CheckResult
 from pawl.core.events import AttemptEnded, EscalationWarned, TierLeft, ToolEnded
-from pawl.core.run import DeliveryState, Report, RunState, TaskState
+from pawl.core.run import DeliveryState, Report, RunRequest, RunState, TaskState
 from pawl.core.tiers import AttemptEnd, Escalation, Tier, TierMode
 from pawl.store.audit import Audit
 
@@ -510,3 +511,15 @@ def test_of_attempts_side_by_side_the_first_that_is_verified_wins_and_the_others
     assert RIGHT in story.read("dates.py")
     with story.shop() as shop:
         assert len(shop.entries()) == 1, "one of them was promoted"
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("climbs", [{}, dict(NO_ESCALATION), escalation()], ids=["unsaid", "never", "may"])
+@pytest.mark.spec("A11")
+def test_a_request_has_its_usual_time_whether_or_not_it_may_climb(story: Story, climbs: dict[str, object]):
+    story.model_says(*[say("There is nothing to do.")] * 4)
+    left: list[float] = []
+    with story.session() as session:
+        session.listen = lambda _: left.extend(() if session.shop.stop is None else [session.shop.stop.left])
+        session.do(RunRequest(text="clean up dates.py", loop=climbs, model=f"scripted:{story.script}"))
+    assert left and max(left) <= REQUEST_SECONDS

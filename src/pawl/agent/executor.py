@@ -270,7 +270,7 @@ class RunExecutor:
     def _seconds(self, spent: float) -> float:
         """The time that is left to the run. A climb without a limit of its own limits each attempt."""
         order, settings = self.record.order, self.shop.config.tables.budget
-        if order.loop and "seconds" not in {*order.budget, *settings}:
+        if order.loop.get("ladder") and "seconds" not in {*order.budget, *settings}:
             return inf
         return run_budget(self.shop, order).seconds - spent - self.record.data.climb_seconds
 
