@@ -39,8 +39,9 @@ _LISTED = [
 """A number of a table: of a map of Go, of an object or a `Map` of JavaScript."""
 _ROW = re.compile(rf"[\[{{]\s*({_NUMBER}(?:\s*,\s*{_NUMBER})+)\s*,?\s*[\]}}]")
 _JOINED = re.compile(rf"{_NUMBER}(?:[\s,:;|_x-]+{_NUMBER})+")
-"""Numbers as one key of a table."""
-_MOST_ROWS = 12
+"""Numbers as one key of a table, or in a row."""
+_TEXT_ROW = re.compile(rf"[\"'`]({_JOINED.pattern})[\"'`]")
+_MOST_ROWS, _MOST_BYTES = 12, 64
 _SCRIPTS = (".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".tsx")
 
 
@@ -137,10 +138,8 @@ def _cases(path: str, text: str) -> Iterator[SpecialCase]:
             return
         for node in nodes:
             yield from _of_node(node)
-        lists = [one for one in nodes if isinstance(one, ast.List | ast.Tuple) and one.elts[1:]]
-        yield from _side_by_side(
-            [([_value(each) or "" for each in one.elts], one.lineno) for one in lists if all(map(_number, one.elts))]
-        )
+        literals = [one for one in nodes if isinstance(one, ast.List | ast.Tuple | ast.Constant)]
+        yield from _side_by_side([(row, one.lineno) for one in literals if (row := _row(one))[1:]])
         return
     patterns = _SCRIPTED if path.endswith(_SCRIPTS) else _GO if path.endswith(".go") else ()
     for pattern in (*patterns, *_LISTED) if patterns else ():
@@ -150,7 +149,8 @@ def _cases(path: str, text: str) -> Iterator[SpecialCase]:
             line = text.count("\n", 0, match.start()) + 1
             yield SpecialCase(frozenset(given), _script_value(match["answer"]), line, listed)
     if patterns:
-        rows = ((one, text.count("\n", 0, one.start()) + 1) for one in _ROW.finditer(text))
+        found = (one for pattern in (_ROW, _TEXT_ROW) for one in pattern.finditer(text))
+        rows = ((one, text.count("\n", 0, one.start()) + 1) for one in found)
         yield from _side_by_side(
             [([_script_value(each) for each in re.findall(_NUMBER, one[1])], at) for one, at in rows]
         )
@@ -160,6 +160,16 @@ def _given(literals: Sequence[str]) -> list[str]:
     """The values of a key; `"10,2"` has two."""
     only = literals[0][1:-1] if len(literals) == 1 and literals[0][:1] in "\"'" else ""
     return [_script_value(one) for one in (re.findall(_NUMBER, only) if _JOINED.fullmatch(only) else literals)]
+
+
+def _row(node: ast.List | ast.Tuple | ast.Constant) -> list[str]:
+    """Numbers in a row: a list of them, or a text or bytes that hold several; empty for anything else."""
+    if not isinstance(node, ast.Constant):
+        return [_value(each) or "" for each in node.elts] if all(map(_number, node.elts)) else []
+    if isinstance(node.value, bytes):
+        return list(map(repr, node.value[:_MOST_BYTES]))
+    several = isinstance(node.value, str) and _JOINED.fullmatch(node.value)
+    return [_script_value(one) for one in re.findall(_NUMBER, node.value)] if several else []  # type: ignore[arg-type]
 
 
 def _side_by_side(rows: Sequence[tuple[Sequence[str], int]]) -> Iterator[SpecialCase]:
@@ -184,8 +194,11 @@ def _of_node(node: ast.AST) -> Iterator[SpecialCase]:
             for key, value in zip(keys, values, strict=True):
                 # A table with texts in it is what tables are for.
                 joined = isinstance(key, ast.Constant) and isinstance(key.value, str) and _JOINED.fullmatch(key.value)
-                if joined and _number(value):
-                    yield from _case(frozenset(_given([repr(key.value)])), _value(value), key)  # type: ignore[union-attr]
+                answer = value.value if isinstance(value, ast.Constant) else None
+                text = isinstance(answer, str) and re.fullmatch(_NUMBER, answer)
+                if joined and (text or _number(value)):
+                    written = str(answer) if text else _value(value)
+                    yield from _case(frozenset(_given([repr(key.value)])), written, key)  # type: ignore[union-attr]
                 elif _number(value if _number(key) else key, tuple):
                     given = _leaves(key)
                     yield from _case(given, _value(value), key, listed=len(given) < 2)
