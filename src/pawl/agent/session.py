@@ -194,7 +194,7 @@ class Session:
 
     @property
     def unread(self) -> tuple[str, ...]:
-        """What was said to a run and not taken by it; the next step takes it, of this run or of another."""
+        """Words said to a run that no step has taken yet; the next one takes them, of this run or of another."""
         return self._inbox.words
 
     @property

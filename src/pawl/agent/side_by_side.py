@@ -53,7 +53,7 @@ class SideBySide(Generic[T]):
     events: queue.SimpleQueue[Any] = field(default_factory=queue.SimpleQueue)
     _tokens: dict[int, CancelToken] = field(default_factory=dict)
     _over: bool = False
-    """What is left is not needed, or all must end for another reason."""
+    """The rest is not needed, or all must end for another reason."""
 
     def ended(self, numbers: Sequence[int], most: int) -> Iterator[tuple[int, T | None]]:
         """The pieces as they end; None for one that was cancelled because of `stop`."""

@@ -97,7 +97,7 @@ class _Lacking:
         return f" in {self.folder}" if self.folder else ""
 
     def contents(self, files: Folder) -> dict[str, str]:
-        """What decides about the installation on a bench with these files."""
+        """The files that decide about the installation on a bench, with their contents."""
         own = (posixpath.join(self.folder, path) for path in self.inputs)
         return contents_of(files, {*own, *(files.walk() if self.runs_code else ())})
 

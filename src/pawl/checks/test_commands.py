@@ -30,7 +30,7 @@ _LARGEST = 256 << 10
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
 _QUOTED = re.compile(r"`+([^`\n]+)`+")
 _LITERAL = re.compile(r"::\s*$|^\s*\.\. [\w-]+::")
-"""What begins a block of reStructuredText that is further in."""
+"""The beginning of a block of reStructuredText that is further in."""
 _AND_THEN = re.compile(r"\s*(?:&&|;)\s*")
 _PYTHON = re.compile(r"python[\d.]*")
 _SETTING = r"^{}\s*[=:](.*(?:\n[ \t]+.*)*)"

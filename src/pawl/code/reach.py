@@ -236,7 +236,7 @@ def _foreign(changes: Sequence[ChangedLines], shelf: IndexReader, tests: Collect
 
 
 def _kin(language: str) -> str:
-    """What TypeScript and JavaScript have in common, and other languages with none."""
+    """The family of a language, which TypeScript and JavaScript have in common."""
     known = languages().get(language)
     return known.queries[0] if known is not None else ""
 

@@ -84,7 +84,7 @@ class Job:
     """The process that carries it."""
     not_before: str
     allowance: Decimal | None
-    """What it may spend of the budget of the queue."""
+    """Its share of the budget of the queue."""
     started: str | None
     ended: str | None
     outcome: JobOutcome | None
@@ -119,7 +119,7 @@ class JobEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueState:
-    """What counts for all jobs."""
+    """The state of the queue as a whole."""
 
     paused: bool = False
     budget: Decimal | None = None
@@ -127,7 +127,7 @@ class QueueState:
     since: str = ""
     spent: Decimal = Decimal(0)
     reserved: Decimal = Decimal(0)
-    """What the jobs that run may still spend of it."""
+    """The part of it that the running jobs may still spend."""
 
     @property
     def left(self) -> Decimal | None:

@@ -30,7 +30,7 @@ LARGEST_MESSAGE = 16 << 20
 MOST_WAITING = 4 * LARGEST_MESSAGE
 """Bytes of messages that nobody has taken yet."""
 _LEAST_SIZE = 2_000
-"""What even the shortest message takes."""
+"""The size of even the shortest message."""
 MOST_WORDS = 2_000
 """Kept of what a server says on its standard error."""
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}

@@ -449,7 +449,7 @@ MEASURED = "models.json"
 
 
 def measured_models(state: Path) -> dict[str, dict[str, object]]:
-    """What was measured of each model; nothing where the file cannot be used."""
+    """The measurements of each model; nothing where the file cannot be used."""
     try:
         read = read_json(bounded.read_text(state / MEASURED))
         known = read.items() if isinstance(read, dict) else ()

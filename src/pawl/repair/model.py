@@ -207,7 +207,7 @@ class FixRequest:
     """Take the likeliest patch even where rivals disagree and nothing decides."""
     dry_run: bool = False
     keep: bool = False
-    """What was found is kept as an entry instead of being promoted."""
+    """Keep what was found as an entry instead of promoting it."""
     install: bool = False
     """Packages that are missing may be installed on the bench, with a network."""
     ground: ChangeSet = EMPTY

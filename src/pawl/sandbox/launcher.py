@@ -143,11 +143,11 @@ def _drop_capabilities() -> None:
 
 
 def _load_filter(program: bytes) -> None:
-    class Program(ctypes.Structure):
+    class FilterProgram(ctypes.Structure):
         _fields_ = (("length", ctypes.c_ushort), ("steps", ctypes.c_void_p))
 
     steps = ctypes.create_string_buffer(program, len(program))
-    _prctl(_PR_SET_SECCOMP, 2, ctypes.byref(Program(len(program) // 8, ctypes.addressof(steps))))
+    _prctl(_PR_SET_SECCOMP, 2, ctypes.byref(FilterProgram(len(program) // 8, ctypes.addressof(steps))))
 
 
 def _call(number: int, *arguments: Any) -> int:

@@ -56,7 +56,7 @@ def _program(environment: Mapping[str, str]) -> str:
 def _run(
     program: str, words: tuple[str, ...], name: str, environment: Mapping[str, str], given: str = ""
 ) -> str | None:
-    """What it says; None where it fails or does not end."""
+    """Its output; None where it fails or does not end."""
     argv = [host_program(program, environment), *(word.format(name=name) for word in words)]
     try:
         done = subprocess.run(

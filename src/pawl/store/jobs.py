@@ -44,7 +44,7 @@ _NEXT = f"""{_JOB} INDEXED BY job_next WHERE {_READY} AND not_before <= :now
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimTerms:
-    """What a worker may take."""
+    """The terms on which a worker takes a job."""
 
     together: int
     """Jobs of one workspace at the same time."""
@@ -232,7 +232,7 @@ class Jobs(StorePart):
         self._database.insert("provider_hold", conflict=update, provider=provider, until=until)
 
     def allow(self, budget: Decimal | None) -> None:
-        """What all jobs together may spend from now on; None for no limit."""
+        """The most that all jobs together may spend from now on; None for no limit."""
         values = (None if budget is None else str(budget), iso(self._clock()))
         self._database.run("UPDATE queue_state SET budget = ?, since = ?", values)
 

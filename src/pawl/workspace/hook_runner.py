@@ -200,7 +200,7 @@ def _found_inside(word: str, workspace: str, path: str) -> bool:
 
 
 def _check_interpreters(program: str, workspace: str, path: str) -> None:
-    """What the first line of a script starts is held to the rules of the program itself."""
+    """Hold what the first line of a script starts to the rules of the program itself."""
     for _ in range(_INTERPRETERS):
         words: list[str] = []
         with suppress(OSError), open(program, "rb") as file:

@@ -138,7 +138,7 @@ class PullRequests:
 
 
 def call_gh(words: Sequence[str], environment: Mapping[str, str], given: str = "") -> str:
-    """What the program says; `GitFailed` where it fails, as without a log-in."""
+    """The output of the program; `GitFailed` where it fails, as without a log-in."""
     try:
         done = subprocess.run(
             words,

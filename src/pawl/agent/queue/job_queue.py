@@ -74,7 +74,7 @@ def add(shop: Project, wish: JobWish, texts: Sequence[str]) -> list[int]:
 
 
 def _new_job(shop: Project, wish: JobWish) -> NewJob:
-    """What is wrong with the terms is told now, not when nobody looks."""
+    """Tell what is wrong with the terms now, not when nobody looks."""
     Session(shop).checked(replace(wish.order, text=wish.order.text or "a request"))
     store = shop.store
     after = [_dependency(store, one) for one in wish.after]

@@ -171,7 +171,7 @@ def _begun(session: Session, job: Job, conflict: str = "") -> str:
 
 
 def _conflict(shop: Project, report: Report) -> str:
-    """What the agent is told where its change was in conflict with what was promoted meanwhile; empty where not."""
+    """The words for an agent whose change was in conflict with what was promoted meanwhile; empty where not."""
     if report.state is not RunState.ENDED or report.entry is not None or report.kept is None:
         return ""
     try:

@@ -74,7 +74,7 @@ def _documents(spec: SpecFolder) -> Iterator[SpecFinding]:
 
 
 def unheld(spec: SpecFolder, tasks: TaskList) -> Iterator[SpecFinding]:
-    """What says against a converge that found the code to be all there: drift, and requirements it passes over."""
+    """Objections to a converge that found the code to be all there: drift, and requirements it passes over."""
     yield from drift(spec, tasks)
     held = spec.read("converge.md")
     for name in _requirements(spec.read("spec.md")):
@@ -89,7 +89,7 @@ def _requirements(text: str) -> dict[str, None]:
 
 
 def _coverage(spec: SpecFolder, tasks: TaskList) -> Iterator[SpecFinding]:
-    """What the specification wants and no task does, and the other way round."""
+    """Wishes of the specification that no task fulfils, and the other way round."""
     text = spec.read("spec.md")
     wanted = _requirements(text)
     covered = {name for one in tasks.tasks for name in one.covers}

@@ -80,7 +80,7 @@ class WaveReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionWish:
-    """What the user asks of an execution."""
+    """The user's wishes for an execution."""
 
     wave: int | None = None
     task: str = ""
@@ -104,7 +104,7 @@ class _Clashed(_WaveFailed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Proof:
-    """What speaks for a wave."""
+    """The proofs of a wave."""
 
     evidence: Evidence | None = None
     lacking: tuple[tuple[str, str], ...] = ()
@@ -232,7 +232,7 @@ class WaveExecutor:
         return state is not None
 
     def _share(self, state: SpecState, before: tuple[int, Decimal | None], tasks: int) -> dict[str, object]:
-        """What is left of the money and the tokens, in equal parts: together they never spend more."""
+        """The rest of the money and the tokens, in equal parts: together they never spend more."""
         budget = dict(self.wish.order.budget)
         tokens, cost = spent(self.spec, task_runs(state))
         if "money" in budget:

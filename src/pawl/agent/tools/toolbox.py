@@ -399,7 +399,7 @@ class ToolSession:
         return outliner
 
     def _take_back(self, path: str) -> tuple[str, ...]:
-        """What tools and commands changed there is as the workspace has it."""
+        """Make what tools and commands changed there as the workspace has it."""
         if not self.bench.is_open:
             return ()
         changes = self.bench.bench.capture().changes

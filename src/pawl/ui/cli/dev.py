@@ -19,7 +19,9 @@ def words(parser: ArgumentParser) -> None:
     actions = ["start", "status", "logs", "stop"]
     parser.add_argument("action", choices=actions, metavar="ACTION", help="start, status, logs or stop")
     parser.add_argument("--port", type=int, metavar="N", help="the port to try first (default: the server's usual one)")
-    parser.add_argument("--seconds", type=float, default=60.0, metavar="N", help="time limit of the start (default 60)")
+    parser.add_argument(
+        "--seconds", type=float, default=60.0, metavar="N", help="time limit for the start (default 60)"
+    )
     install_option(parser)
     parser.add_argument("--secrets", action="store_true", help="let the server read .env and key files")
     parser.add_argument("--lines", type=int, default=50, metavar="N", help="how many lines of the log (default 50)")

@@ -29,7 +29,10 @@ def words(parser: ArgumentParser) -> None:
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="sources to edit, or tests to fix (default: all)")
     test_option(parser)
     parser.add_argument(
-        "--seconds", type=float, metavar="N", help="time limit of the whole (default: fix_seconds, 60, for the search)"
+        "--seconds",
+        type=float,
+        metavar="N",
+        help="overall time limit (default: 60 for the search, the setting fix_seconds)",
     )
     install_option(parser)
     parser.add_argument("--workers", type=int, default=2, metavar="N", help="processes that try candidates (default 2)")

@@ -49,7 +49,7 @@ def loop_words(parser: ArgumentParser) -> None:
     parser.add_argument("--no-generate", action="store_true", help="do not write a test for a target that has none")
     parser.add_argument("--max-cost", metavar="USD", help="stop before a request that could cost more (default 5)")
     parser.add_argument("--max-tokens", type=int, metavar="N", help="the same in tokens (default 5,000,000)")
-    parser.add_argument("--max-minutes", type=float, metavar="N", help="time limit of the whole (default 240)")
+    parser.add_argument("--max-minutes", type=float, metavar="N", help="overall time limit (default 240)")
     parser.add_argument("--max-iterations", type=int, metavar="N", help="iterations of all tiers (default 100)")
     parser.add_argument("--samples", type=int, metavar="N", help="attempts per iteration; the checks choose")
     parser.add_argument("--parallel", type=int, metavar="N", help="attempts side by side, each on its own bench")

@@ -35,8 +35,8 @@ def mcp_words(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--reads", action="append", default=[], metavar="DIR", help="for add: a folder that it may read"
     )
-    parser.add_argument("--network", action="store_true", help="for add: it has a network")
-    parser.add_argument("--host", action="store_true", help="for add: it runs outside of the sandbox")
+    parser.add_argument("--network", action="store_true", help="for add: it may use the network")
+    parser.add_argument("--host", action="store_true", help="for add: it runs outside the sandbox")
     parser.add_argument("--timeout", type=float, metavar="MS", help="for add: milliseconds for one answer")
     parser.add_argument("--hands", choices=["files", "commands"], help="for serve: the files or commands of a bench")
     parser.add_argument("--bench", default="", metavar="DIR", help="for serve with --hands: the folder of the bench")

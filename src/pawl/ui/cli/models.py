@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def words(parser: ArgumentParser) -> None:
     parser.add_argument("--model", metavar="NAME", help="look at this one instead of the configured default")
-    parser.add_argument("--test", metavar="NAME", help="ask this one a few little tasks, and remember what it can do")
+    parser.add_argument("--test", metavar="NAME", help="give this one a few small tasks, and remember what it can do")
     parser.add_argument("--offline", action="store_true", help="do not try to reach the models")
 
 

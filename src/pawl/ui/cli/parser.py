@@ -245,7 +245,9 @@ def accept_option(parser: argparse.ArgumentParser) -> None:
 
 
 def verified_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--verified", action="store_true", help="refuse what is not verified and needs a proof")
+    parser.add_argument(
+        "--verified", action="store_true", help="refuse a change that is not verified though it needs proof"
+    )
 
 
 def test_option(parser: argparse.ArgumentParser) -> None:
@@ -253,7 +255,7 @@ def test_option(parser: argparse.ArgumentParser) -> None:
 
 
 def seconds_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seconds", type=float, metavar="N", help="time limit in seconds of everything (default none)")
+    parser.add_argument("--seconds", type=float, metavar="N", help="overall time limit in seconds (default: none)")
 
 
 def install_option(parser: argparse.ArgumentParser) -> None:

@@ -37,7 +37,7 @@ def patch_words(parser: ArgumentParser) -> None:
 def promote_words(parser: ArgumentParser) -> None:
     parser.add_argument("id", nargs="?", metavar="ID", help="the entry (default: the newest, if it was kept)")
     parser.add_argument("--file", action="append", metavar="F", help="promote only this file of it; repeatable")
-    parser.add_argument("--unchecked", action="store_true", help="do not verify first what an agent made")
+    parser.add_argument("--unchecked", action="store_true", help="skip the verification of what an agent made")
     verified_option(parser)
     protected_option(parser)
     seconds_option(parser)

@@ -53,8 +53,8 @@ def queue_words(parser: ArgumentParser) -> None:
         help="add: begin if this one fails, before all others",
     )
     parser.add_argument("--priority", metavar="N", help="add: higher goes first, or 'critical' (default 0)")
-    parser.add_argument("--workspace", dest="place", metavar="DIR", help="add: the project that it is about")
-    parser.add_argument("--each", metavar="GLOB", help="add: a job for each file, for which {file} stands")
+    parser.add_argument("--workspace", dest="place", metavar="DIR", help="add: the project it is about")
+    parser.add_argument("--each", metavar="GLOB", help="add: a job for each file; {file} stands for its name")
     parser.add_argument("--from", dest="lines", metavar="FILE", help="add: a job for each line of JSON; '-' for stdin")
     parser.add_argument(
         "--approve", choices=["final", "never"], default="never", help="add: ask before promoting, or not (default)"
@@ -64,7 +64,7 @@ def queue_words(parser: ArgumentParser) -> None:
     install_option(parser)
     model_option(parser)
     parser.add_argument(
-        "--budget", dest="max_budget_usd", metavar="USD", help="add: for the job; run: for all that it carries"
+        "--budget", dest="max_budget_usd", metavar="USD", help="add: for the job; run: for everything it carries out"
     )
     spending_options(parser)
     parser.add_argument("--all", action="store_true", help="pause, resume: the whole queue; cancel, retry: every job")

@@ -28,7 +28,7 @@ def words(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--model", metavar="NAME", help="choose this one: provider/name, local:FILE.gguf, scripted:FILE"
     )
-    parser.add_argument("--list", action="store_true", help="only list what is found")
+    parser.add_argument("--list", action="store_true", help="only list what was found")
     parser.add_argument("--no-test", action="store_true", help="save it without asking it anything")
 
 

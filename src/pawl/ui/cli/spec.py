@@ -50,7 +50,7 @@ def spec_words(parser: ArgumentParser) -> None:
     parser.add_argument("--spec", metavar="NAME", help="the specification, by name or number (default: the newest)")
     parser.add_argument("--wave", type=int, metavar="N", help="execute: only this wave")
     parser.add_argument("--task", metavar="ID", help="execute: only this task, such as T012")
-    parser.add_argument("--resume", action="store_true", help="execute: go on where it was interrupted")
+    parser.add_argument("--resume", action="store_true", help="execute: continue where it was interrupted")
     parser.add_argument("--parallel", type=int, metavar="N", help="execute: tasks side by side (default 4)")
     parser.add_argument("--github", action="store_true", help="issues: those of the repository's host, through gh")
     dry_run_option(parser)
@@ -104,7 +104,7 @@ def _ticked(one: SpecFolder) -> set[str]:
 
 
 def _held_to_the_code(one: SpecFolder, ticked: set[str], call: Call) -> int:
-    """What cannot be read is told now, not when it is to be executed; a tick is no model's to give; and that nothing is
+    """Tell now what cannot be read, not when it is to be executed; a tick is no model's to give; and that nothing is
     missing does not stand where a ticked task has no files, or a requirement was passed over."""
     from pawl.agent.specification.analysis import unheld
 

@@ -27,7 +27,9 @@ def words(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--entry", type=int, metavar="ID", help="run the whole suite and keep the result with this entry"
     )
-    parser.add_argument("--only", metavar="KINDS", default="", help="run steps of these kinds alone: tests,types")
+    parser.add_argument(
+        "--only", metavar="KINDS", default="", help="run only these kinds of steps, such as tests,types"
+    )
     test_option(parser)
     parser.add_argument("--fresh", action="store_true", help="also run steps whose files have not changed since")
     install_option(parser)

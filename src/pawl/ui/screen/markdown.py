@@ -183,11 +183,11 @@ def _markdown() -> type[Markdown]:
     parser = MarkdownIt("commonmark").enable(["strikethrough", "table"])
     parser.disable(["image", "reference", "html_block", "html_inline"])
 
-    class Plain(markdown.Markdown):
+    class PlainMarkdown(markdown.Markdown):
         elements: ClassVar = {**markdown.Markdown.elements, "heading_open": Heading, "fence": Code, "code_block": Code}
 
         def __init__(self, markup: str) -> None:
             super().__init__("", hyperlinks=False)
             self.markup, self.parsed = markup, parser.parse(markup)
 
-    return Plain
+    return PlainMarkdown

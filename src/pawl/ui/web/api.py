@@ -263,7 +263,7 @@ class Api:
         return await self._taken(lambda shop: self._session.resume(shop, run))
 
     async def _taken(self, work: Callable[[Project], None]) -> object:
-        """What does not fit the state of the run is refused."""
+        """Refuse what does not fit the state of the run."""
         try:
             await self._reader.run(work)
         except UsageError as error:
@@ -412,7 +412,7 @@ def _preview(shop: Project) -> tuple[Json, int]:
 
 
 def _promoted(shop: Project, run: str, patch: str) -> ChangeSet:
-    """What a yes would promote: the change that waits, or as the user has edited it."""
+    """The change that a yes would promote: the one that waits, or as the user has edited it."""
     return edited(shop, patch) if patch else changes_of(shop, Session(shop).report(run))
 
 

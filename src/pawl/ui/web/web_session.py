@@ -48,7 +48,7 @@ class WebSession:
     model: str = ""
     """The one that the next request would ask; empty without one."""
     ordering: Callable[[Project, RunRequest], RunRequest] = lambda shop, order: order
-    """What becomes of a request here before it is carried out."""
+    """The fate of a request before it is carried out."""
     trouble: Json | None = None
     """Why the latest request could not begin."""
     _thread: ProjectThread | None = None

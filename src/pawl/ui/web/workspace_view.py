@@ -39,7 +39,7 @@ CRLF = b"\r\n"
 
 
 def folder(shop: Project, path: str) -> Json:
-    """What stands in a folder: folders first, then by name."""
+    """The contents of a folder: folders first, then by name."""
     path = _plain(path)
     ignore = Ignore(lambda name: _ignore_file(shop, name), global_file=shop.config.global_ignore)
     found = shop.tree.entries(path)
