@@ -204,15 +204,15 @@ class PythonGround(RepairGround):
 
     def request_for(self, mend: Sequence[str], seconds: float) -> RepairRequest:
         """Asks the engine to make these tests pass, or to look at all of them."""
-        workers = self.request.workers
+        chosen = self.choice.files if self.choice and self.framework == "pytest" else ()
         return RepairRequest(
             root=self.shop.workspace,
             targets=self.aim.sources,
-            tests=_words(self.request.test_command, self.framework),
+            tests=_words(self.request.test_command, self.framework) or chosen,
             script=self._script,
             seconds=seconds,
-            workers=workers,
-            memory_bytes=self.limits(seconds).memory_bytes // max(1, workers),
+            workers=self.request.workers,
+            memory_bytes=self.limits(seconds).memory_bytes // max(1, self.request.workers),
             framework=self.framework,
             mend=tuple(mend),
         )
@@ -452,8 +452,9 @@ unittest.defaultTestLoader.discover(".")
 """,
 }
 _OR_SAY_WHERE = """
-import faulthandler, sys
-faulthandler.dump_traceback_later(float(sys.argv[1]), exit=True)
+import faulthandler, signal, sys
+faulthandler.dump_traceback_later(float(sys.argv[1]), repeat=True)
+signal.setitimer(signal.ITIMER_REAL, 2.5 * float(sys.argv[1]))
 """
 
 
@@ -495,13 +496,12 @@ class StallGuard:
 
 
 def where_it_hangs(subject: Subject, framework: str, words: Sequence[str], seconds: float) -> str:
-    """The place in the workspace that collecting the tests does not get past in that time; empty when it does."""
+    """The place in the workspace where collecting the tests stands twice, that time apart; empty where it goes on."""
     script = _OR_SAY_WHERE + _COLLECT[framework]
     completed = subject.run(launched(subject.files, (subject.python, "-c", script, str(seconds), *words)))
-    if completed is None or "Timeout" not in completed.stderr.text:
-        return ""
-    stack = places(completed.stderr.text, subject.origin)
-    return f"{stack[0].path}:{stack[0].line}" if stack else ""
+    dumps = completed.stderr.text.split("Timeout (")[1:] if completed is not None else []
+    tops = [place for dump in dumps for place in places(dump, subject.origin)[:1]]
+    return f"{tops[0].path}:{tops[0].line}" if len(tops) > 1 == len({place.path for place in tops}) else ""
 
 
 def start_script() -> str:
