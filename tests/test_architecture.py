@@ -62,7 +62,7 @@ OUTERMOST = frozenset({"benchmarks/repair_package.py", "benchmarks/repair_right.
 """Modules that hold the outermost loop of a process, where nothing is left to catch what was not expected."""
 
 ROOM_LINES = {
-    "ui": 13180,  # `pawl queue`; the page changes itself, and frames a dev server; `pawl spec`.
+    "ui": 13211,  # `pawl queue`; the page changes itself, and frames a dev server; `pawl spec`.
     "agent": 21010,  # The queue and its workers; what proves each task of `pawl spec`; tests that a request names.
     "repair": 11225,  # Suites that a script of the project's sets up.
     "checks": 11300,

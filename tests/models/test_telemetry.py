@@ -21,6 +21,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as conventions
 from opentelemetry.trace import SpanKind, StatusCode
 
+from pawl.agent.queue.job_queue import JobWish, QueueSettings, add
+from pawl.agent.queue.worker import QueueWorker
 from pawl.agent.session import Session
 from pawl.core import redact
 from pawl.core.dialogue import (
@@ -40,6 +42,7 @@ from pawl.core.dialogue import (
 from pawl.core.redact import MARK, Redactor
 from pawl.core.run import Intent, Mode, Reasoning, RequestRecord, RoleName, RunRequest, Stage
 from pawl.models.telemetry import Telemetry
+from pawl.sandbox.cancel import CancelToken
 
 pytestmark = pytest.mark.spec("C15")
 
@@ -233,6 +236,8 @@ def test_it_is_off_unless_asked_for(environment: dict[str, str]) -> None:
 def test_a_run_without_it_imports_nothing_of_it() -> None:
     program = """
 import sys
+from pawl.agent.queue.job_queue import JobWish, QueueSettings, add
+from pawl.agent.queue.worker import QueueWorker
 from pawl.agent.session import Session
 from pawl.models.telemetry import Telemetry
 with Telemetry.open({}) as telemetry:
@@ -327,3 +332,27 @@ def test_a_role_of_the_users_own_keeps_its_temperature_outside_of_tiers(
         (roles / "artisan.toml").write_text(words)
         Session(shop).do(RunRequest(text="What is it?", mode=Mode.CHAT, model=f"scripted:{script}"))
     assert [dict(span.attributes or {})["gen_ai.request.temperature"] for span in collector.spans] == [0.4]
+
+
+@pytest.mark.spec("F9")
+def test_the_requests_of_a_job_are_below_its_run_its_worker_and_its_time_in_the_queue(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collector = Collector(contents=False)
+    monkeypatch.setattr(Telemetry, "open", lambda environment: collector.telemetry)
+    script = tmp_path / "turns.toml"
+    script.write_text('[[turn]]\nanswer = "It says hello."\n')
+    with site.open() as shop:
+        order = RunRequest(text="", mode=Mode.CHAT, intent=Intent.READ, model=f"scripted:{script}")
+        add(shop, JobWish(order=order), ["What is this?"])
+        worker = QueueWorker(config=shop.config, store=shop.store, stop=CancelToken(), settings=QueueSettings())
+        worker.work(drains=True)
+        assert shop.store.jobs.get(1).standing == "done"
+    names = {span.context.span_id: span.name for span in collector.spans}
+    above = {span.name: names.get(span.parent.span_id) if span.parent else None for span in collector.spans}
+    assert above == {
+        "queue job": None,
+        "worker attempt": "queue job",
+        "run": "worker attempt",
+        "chat turns.toml": "run",
+    }

@@ -11,8 +11,10 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import field, replace
+from datetime import datetime
 from decimal import Decimal
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -87,6 +89,19 @@ class Telemetry:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @contextmanager
+    def span(self, name: str, attributes: Attributes, start: datetime | None = None) -> Iterator[None]:
+        """Spans that begin inside are below this one; it may have begun earlier."""
+        if self.tracer is None:
+            yield
+            return
+        from opentelemetry.trace import use_span
+
+        begun = None if start is None else int(start.timestamp() * 1e9)
+        told = {key: _text(value) if isinstance(value, str) else value for key, value in attributes.items()}
+        with use_span(self.tracer.start_span(name, attributes=told, start_time=begun), end_on_exit=True):
+            yield
 
     def record(
         self, record: RequestRecord, request: Request | None = None, answer: ModelResponse | None = None

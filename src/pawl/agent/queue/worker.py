@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import field, replace
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from pawl.core.errors import Cancelled, Conflicted, PawlError, RateLimited, Stor
 from pawl.core.job import Job, JobEnd, JobOutcome, JobState
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Report, RunState
+from pawl.models.telemetry import Telemetry
 from pawl.sandbox.cancel import CancelToken
 from pawl.settings.config import Config
 from pawl.store.jobs import ClaimTerms, lost
@@ -47,10 +49,11 @@ class QueueWorker:
     shares: int = 1
     """Workers that share what is left of the budget of the queue."""
     _carried: tuple[Job, CancelToken] | None = field(default=None, init=False)
+    _telemetry: Telemetry = field(default_factory=Telemetry, init=False)
 
     def work(self, *, drains: bool) -> None:
         """Carry jobs until the queue is empty, or until it is stopped."""
-        with self._watch():
+        with self._watch(), Telemetry.open(self.config.environment) as self._telemetry:
             while not self.stop.requested:
                 with ExitStack() as lock:
                     job = self._taken(lock)
@@ -116,7 +119,7 @@ class QueueWorker:
         token = CancelToken(above=self.stop)
         self._carried = (job, token)
         try:
-            told = carry(self.config, job, token)
+            told = self._traced(job, token)
         except Cancelled as error:
             # Somebody has cancelled it or taken it over: its row is theirs.
             told = error.message
@@ -125,8 +128,18 @@ class QueueWorker:
             token.close()
         self.tell(job, told)
 
+    def _traced(self, job: Job, cancel: CancelToken) -> str:
+        """The job from when it was added, and this attempt at it; the requests of its run are below them."""
+        about = {"pawl.job": job.id, "pawl.priority": job.priority, "pawl.attempts": job.attempts}
+        since = datetime.fromisoformat(job.created) if job.attempts == 1 else None
+        with (
+            self._telemetry.span("queue job", about, since),
+            self._telemetry.span("worker attempt", {"pawl.job": job.id, "pawl.lease": job.lease}),
+        ):
+            return carry(self.config, job, cancel, self._telemetry)
 
-def carry(config: Config, job: Job, cancel: CancelToken) -> str:
+
+def carry(config: Config, job: Job, cancel: CancelToken, telemetry: Telemetry) -> str:
     """Carry a job whose lease is held, as far as it goes without the user, and write down what came of it."""
     try:
         shop = Project.open(config, Path(job.workspace))
@@ -137,11 +150,10 @@ def carry(config: Config, job: Job, cancel: CancelToken) -> str:
         shop.lease = job.held
         session = Session(shop, cancel=cancel)
         try:
-            run = job.run or _begun(session, job)
-            report = session.resume(run)
+            report = _carried(session, job.run or _begun(session, job), telemetry)
             conflict = "" if job.sent_back else _conflict(shop, report)
             if conflict:
-                report = session.resume(_begun(session, job, conflict))
+                report = _carried(session, _begun(session, job, conflict), telemetry)
             return _settled(session, job, report)
         except StoreBusy as error:
             # Somebody answers or resumes its run by hand at this moment.
@@ -153,6 +165,11 @@ def carry(config: Config, job: Job, cancel: CancelToken) -> str:
             return _ended(shop.store, job, JobEnd(outcome=JobOutcome.FAILED, reason=error.message))
         finally:
             session.end()
+
+
+def _carried(session: Session, run: str, telemetry: Telemetry) -> Report:
+    with telemetry.span("run", {"pawl.run": run}):
+        return session.resume(run)
 
 
 def _begun(session: Session, job: Job, conflict: str = "") -> str:
