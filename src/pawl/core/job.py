@@ -54,8 +54,6 @@ class NewJob:
 
     workspace: str
     order: RunRequest
-    source: str = ""
-    """The address and revision that the workspace was cloned from; empty for a folder of the user's."""
     provider: str = ""
     priority: int = 0
     after: tuple[JobDependency, ...] = ()
@@ -65,7 +63,6 @@ class NewJob:
 class Job:
     id: int
     workspace: str
-    source: str
     order: RunRequest
     provider: str
     priority: int

@@ -69,7 +69,6 @@ class Jobs(StorePart):
         number = self._database.insert(
             "job",
             workspace=workspace,
-            source=readable(redacted(job.source)),
             request=json.dumps(redacted_body(plain(job.order, sparse=True))),
             provider=job.provider,
             priority=job.priority,

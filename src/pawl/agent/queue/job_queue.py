@@ -53,7 +53,6 @@ class JobWish:
     """The terms on which jobs are added."""
 
     order: RunRequest
-    source: str = ""
     priority: int | None = None
     after: tuple[str, ...] = ()
     """Numbers of jobs, or runs."""
@@ -86,7 +85,6 @@ def _new_job(shop: Project, wish: JobWish) -> NewJob:
     return NewJob(
         workspace=shop.workspace,
         order=wish.order,
-        source=wish.source,
         provider=_provider(model),
         priority=priority,
         after=tuple(after),

@@ -1,7 +1,6 @@
 CREATE TABLE job (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     workspace BLOB NOT NULL,
-    source TEXT NOT NULL,
     request TEXT NOT NULL,
     provider TEXT NOT NULL,
     priority INTEGER NOT NULL,

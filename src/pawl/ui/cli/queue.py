@@ -194,7 +194,7 @@ def _named(shop: Project, call: Call, *, most: int | None = None) -> list[int]:
 
 
 def job_json(job: Job) -> Json:
-    names = "id standing state outcome verdict entry reason run attempts sent_back priority workspace source provider"
+    names = "id standing state outcome verdict entry reason run attempts sent_back priority workspace provider"
     return {
         **picked(job, names),
         "request": job.order.text,
