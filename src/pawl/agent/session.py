@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
+from decimal import Decimal
 from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING
@@ -147,10 +148,17 @@ class Session:
             self._carrier = self._executor(row.place, row.order, "startup" if row.place.at == RunNode.INTENT else "")
             return self._carrier.go_one_node()
 
-    def resume(self, run: str) -> Report:
-        """Goes on with a run that was interrupted; one that waits or has ended is only reported."""
+    def resume(self, run: str, *, money: Decimal | None = None) -> Report:
+        """Goes on with a run that was interrupted; one that waits or has ended is only reported. `money` is what it may
+        spend from now on, where that is less than its own budget leaves."""
         row = self.shop.store.runs.get(self.shop.workspace, run)
-        return self._go(row.place, row.order, resumed=True)
+        order = row.order
+        if money is not None:
+            records = self.shop.store.requests.records(self.shop.workspace, run=run)
+            limits = [money + sum((one.cost or Decimal(0) for one in records), Decimal(0))]
+            limits += [Decimal(str(order.budget["money"]))] if "money" in order.budget else []
+            order = replace(order, budget={**order.budget, "money": str(min(limits))})
+        return self._go(row.place, order, resumed=True)
 
     def answer(self, run: str, given: ApprovalResponse) -> Report:
         """Answers what the run waits for, and goes on with it."""

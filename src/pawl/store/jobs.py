@@ -239,11 +239,11 @@ class Jobs(StorePart):
         paused, budget, since = self._database.one("SELECT paused, budget, since FROM queue_state")
         if budget is None:
             return QueueState(paused=bool(paused))
-        # Those that run count with all that they may spend.
+        # Those that run count with all that they may spend, beside what they have spent.
         spent = self._database.rows(
             "SELECT q.cost FROM job JOIN job_run AS o ON o.job = job.id"
             " JOIN request AS q ON q.workspace = job.workspace AND q.run = o.run"
-            " WHERE q.time >= ? AND job.allowance IS NULL AND q.cost IS NOT NULL",
+            " WHERE q.time >= ? AND q.cost IS NOT NULL",
             (since,),
         )
         held = self._database.rows("SELECT allowance FROM job WHERE allowance IS NOT NULL")

@@ -14,6 +14,7 @@ from ui.cli.console import PAWL, Pawl
 from ui.cli.test_cli_docs import ROOT, keys
 
 from pawl.core.job import Job
+from pawl.settings.files import writer_lock
 from pawl.store.store import Store
 
 
@@ -249,6 +250,37 @@ def _when_work_is_kept(state: Path) -> None:
         while True:
             job = store.jobs.list()[0]
             if job.run is not None and store.runs.work(job.run, "bench"):
+                return
+            threading.Event().wait(0.05)
+
+
+@pytest.mark.whole
+@pytest.mark.spec("A4", "F9")
+def test_changes_that_are_finished_at_the_same_time_are_promoted_one_over_the_other(
+    repository: Pawl, tmp_path: Path, state_directory: Path
+):
+    root = repository.workspace
+    (root / "list.txt").write_text("first\n\n\n\n\n\nlast\n")
+    for old in ("first", "last"):
+        read = {"name": "file_read", "arguments": {"path": "list.txt"}}
+        patch = {"name": "strict_patch", "arguments": {"path": "list.txt", "old": old, "new": f"{old} done"}}
+        calls = ({"text": "", "calls": [one]} for one in (read, patch))
+        model = script(tmp_path, old, *calls, {"text": "Done."})
+        assert repository("queue", "add", f"mark the {old} one as done", "--model", model).code == 0
+    with writer_lock(state_directory / "locks", f"{root} landing"):
+        process = subprocess.Popen([*PAWL, "queue", "run", "--workers", "2"], cwd=root)
+        _when_all_are_at("deliver", state_directory)
+    assert process.wait() == 0
+    assert (root / "list.txt").read_text() == "first done\n\n\n\n\n\nlast done\n"
+    assert len(repository.json("history")["entries"]) == 2
+    assert [(one.standing, one.sent_back) for one in jobs_of(state_directory)] == [("done", False)] * 2
+
+
+def _when_all_are_at(node: str, state: Path) -> None:
+    with Store.open(state) as store:
+        while True:
+            runs = [(one.workspace, one.run) for one in store.jobs.list()]
+            if all(run and store.runs.get(workspace, run).place.at == node for workspace, run in runs):
                 return
             threading.Event().wait(0.05)
 

@@ -150,10 +150,12 @@ def carry(config: Config, job: Job, cancel: CancelToken, telemetry: Telemetry) -
         shop.lease = job.held
         session = Session(shop, cancel=cancel)
         try:
-            report = _carried(session, job.run or _begun(session, job), telemetry)
+            report = _carried(session, job, job.run or _begun(session, job), telemetry)
             conflict = "" if job.sent_back else _conflict(shop, report)
             if conflict:
-                report = _carried(session, _begun(session, job, conflict), telemetry)
+                # Both runs together spend what one may.
+                job = _without(job, report.cost or Decimal(0))
+                report = _carried(session, job, _begun(session, job, conflict), telemetry)
             return _settled(session, job, report)
         except StoreBusy as error:
             # Somebody answers or resumes its run by hand at this moment.
@@ -167,18 +169,22 @@ def carry(config: Config, job: Job, cancel: CancelToken, telemetry: Telemetry) -
             session.end()
 
 
-def _carried(session: Session, run: str, telemetry: Telemetry) -> Report:
+def _without(job: Job, spent: Decimal) -> Job:
+    left = None if job.allowance is None else max(Decimal(0), job.allowance - spent)
+    budget = dict(job.order.budget)
+    if "money" in budget:
+        budget["money"] = str(max(Decimal(0), Decimal(str(budget["money"])) - spent))
+    return replace(job, allowance=left, order=replace(job.order, budget=budget))
+
+
+def _carried(session: Session, job: Job, run: str, telemetry: Telemetry) -> Report:
     with telemetry.span("run", {"pawl.run": run}):
-        return session.resume(run)
+        return session.resume(run, money=job.allowance)
 
 
 def _begun(session: Session, job: Job, conflict: str = "") -> str:
     """A new run of the job, recorded together with it: a worker that dies here has begun none, or exactly one."""
     order, shop = job.order, session.shop
-    if job.allowance is not None:
-        own = order.budget.get("money")
-        money = job.allowance if own is None else min(job.allowance, Decimal(str(own)))
-        order = replace(order, budget={**order.budget, "money": str(money)})
     if conflict:
         order = replace(order, context=(*order.context, conflict))
     with shop.store.together():
