@@ -46,6 +46,8 @@ SHARED = "list.txt"
 LONGEST_STOP = 3.0
 """Seconds for which a worker is stopped; a job is taken over within a fraction of one where its worker is dead."""
 OUTCOMES = frozenset(JobOutcome)
+BLOCK = 4
+"""Runs that are measured together."""
 
 
 @dataclass
@@ -290,7 +292,7 @@ def overhead(options: argparse.Namespace) -> int:
     """Bare and queued runs by turns in one process, so that both see the same load."""
     many = options.overhead
     with tempfile.TemporaryDirectory(prefix="pawl-queue-") as room:
-        site = Site.made(Path(room), 1, 4 * many + 4)
+        site = Site.made(Path(room), 1, 4 * (many + 2 * BLOCK))
         config = site.config()
         folder = site.workspaces[0]
 
@@ -313,12 +315,20 @@ def overhead(options: argparse.Namespace) -> int:
         with Store.open(config.state) as store:
             worker = QueueWorker(config=config, store=store, stop=CancelToken(), settings=QueueSettings())
             bare(0)
-            for number in range(1, many + 1):
-                added(2 * number)
-                pair = [("bare", lambda n=number: bare(2 * n + 1 + (2 * n) % 2)), ("queue", lambda: carried(worker))]
-                for name, work in pair if number % 2 else reversed(pair):
-                    figures[name].append(_cost(work))
+            for block in range(1, many // BLOCK + 1):
+                # The same kind of request for both.
+                numbers = [4 * (block * BLOCK + one) for one in range(BLOCK)]
+                for one in numbers:
+                    added(one + 2)
+                pair = [
+                    ("bare", lambda numbers=numbers: [bare(one) for one in numbers]),
+                    ("queue", lambda: carried(worker)),
+                ]
+                for name, work in pair if block % 2 else reversed(pair):
+                    cpu, wall = _cost(work)
+                    figures[name].append((cpu / BLOCK, wall / BLOCK))
                 memory.append(_memory(os.getpid()))
+            assert all(one.outcome is JobOutcome.DONE for one in store.jobs.list())
         for name, pairs in figures.items():
             cpu, wall = (statistics.median(column) for column in zip(*pairs, strict=True))
             print(f"{name:6} median processor {cpu * 1000:.1f} ms, wall {wall * 1000:.1f} ms")
@@ -332,8 +342,8 @@ def overhead(options: argparse.Namespace) -> int:
         )
         quarter = max(1, len(memory) // 4)
         print(
-            f"memory: {memory[quarter] >> 10} MB after {quarter * 2} runs,"
-            f" {memory[-1] >> 10} MB after {len(memory) * 2}"
+            f"memory: {memory[quarter] >> 10} MB after {quarter * 2 * BLOCK} runs,"
+            f" {memory[-1] >> 10} MB after {len(memory) * 2 * BLOCK}"
         )
     return 0
 
