@@ -340,9 +340,9 @@ def overhead(options: argparse.Namespace) -> int:
             f"queue - bare: processor {cpu * 1000:.1f} ms, wall {wall * 1000:.1f} ms a run,"
             f" load {os.getloadavg()[0]:.1f}"
         )
-        quarter = max(1, len(memory) // 4)
+        quarter = len(memory) // 4
         print(
-            f"memory: {memory[quarter] >> 10} MB after {quarter * 2 * BLOCK} runs,"
+            f"memory: {memory[quarter] >> 10} MB after {(quarter + 1) * 2 * BLOCK} runs,"
             f" {memory[-1] >> 10} MB after {len(memory) * 2 * BLOCK}"
         )
     return 0
