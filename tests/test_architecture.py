@@ -63,7 +63,7 @@ OUTERMOST = frozenset({"benchmarks/repair_package.py", "benchmarks/repair_right.
 
 ROOM_LINES = {
     "ui": 13211,  # `pawl queue`; the page changes itself, and frames a dev server; `pawl spec`.
-    "agent": 21010,  # The queue and its workers; what proves each task of `pawl spec`; tests that a request names.
+    "agent": 21050,  # The queue and its workers; what proves each task of `pawl spec`; tests that a request names.
     "repair": 11225,  # Suites that a script of the project's sets up.
     "checks": 11300,
     "code": 6970,  # An edit is tried, so that its patch can be shown before it is made.
