@@ -65,7 +65,7 @@ ROOM_LINES = {
     "ui": 13211,  # `pawl queue`; the page changes itself, and frames a dev server; `pawl spec`.
     "agent": 21050,  # The queue and its workers; what proves each task of `pawl spec`; tests that a request names.
     "repair": 11225,  # Suites that a script of the project's sets up.
-    "checks": 11300,
+    "checks": 11330,  # Tests that are named run with the runner of the project.
     "code": 6970,  # An edit is tried, so that its patch can be shown before it is made.
     "models": 7330,
     "workspace": 7720,  # Interpreters, servers and own settings against an agent that rewrites them.
