@@ -62,8 +62,8 @@ OUTERMOST = frozenset({"benchmarks/repair_package.py", "benchmarks/repair_right.
 """Modules that hold the outermost loop of a process, where nothing is left to catch what was not expected."""
 
 ROOM_LINES = {
-    "ui": 13211,  # `pawl queue`; the page changes itself, and frames a dev server; `pawl spec`.
-    "agent": 21050,  # The queue and its workers; what proves each task of `pawl spec`; tests that a request names.
+    "ui": 13310,  # `pawl queue`; the page changes itself, frames a dev server, shows specifications; `pawl spec`.
+    "agent": 21100,  # The queue and its workers; what proves each task of `pawl spec`; tests that a request names.
     "repair": 11225,  # Suites that a script of the project's sets up.
     "checks": 11330,  # Tests that are named run with the runner of the project.
     "code": 6970,  # An edit is tried, so that its patch can be shown before it is made.

@@ -158,7 +158,12 @@ def test_settings_test_a_model_answer_what_would_happen_and_keep_memories(
         ".pawl/skills/greet/SKILL.md": "---\nname: greet\ndescription: says hello\n---\nSay hello.\n",
     }
     (tmp_path / "script.toml").write_text('[[turn]]\ntimes = 0\nanswer = "ready"\n')
-    (tmp_path / "config.toml").write_text(f'[models]\ndefault = "scripted:{tmp_path}/script.toml"\n')
+    (tmp_path / "config.toml").write_text(
+        f'[models]\ndefault = "scripted:{tmp_path}/script.toml"\n\n'
+        '[mcp.servers.notes]\ncommand = "notes-server"\n\n'
+        '[[hooks.PostToolUse]]\nmatcher = "Edit"\nhooks = [{ type = "command", command = "make tidy" }]\n'
+        f'[trust]\nfolders = ["{tmp_path / "project"}"]\n'
+    )
     monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
     site = opened(files)
     tab = site.tab
@@ -174,6 +179,7 @@ def test_settings_test_a_model_answer_what_would_happen_and_keep_memories(
     memory.css(".memory").having("tests run with pytest").seen()
     memory.button("Forget").click()
     memory.css(".memory").gone()
-    for title in ("Skills", "MCP servers", "Hooks", "This machine"):
-        tab.role("heading", title, exact=True).seen()
+    for table, held in (("skills", "says hello"), ("MCP servers", "notes"), ("hooks", "make tidy")):
+        tab.role("region", table, exact=True).having(held).seen()
+    tab.role("heading", "This machine", exact=True).seen()
     tab.shot("settings-1280")

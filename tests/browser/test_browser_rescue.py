@@ -31,11 +31,13 @@ def test_a_page_whose_server_is_killed_goes_on_with_the_next_one(project: Projec
             server.kill()
             port = server.port
         tab.status("connection lost")
+        tab.text(f"pawl web --port {port}").seen()
         # In the middle of a run: another tab is told the new address.
         with page(pawl.workspace, *words, "--port", str(port), built=True) as server:
             other = browser.tab(server.address)
             stack.callback(other.close)
             tab.status("ready")
+            tab.css(".page-note").gone()
             assert tab.css("#request").value() == "half a sentence"
             tab.css(".said").having("fix the bug in after").seen()
             tab.button("Resume").click()

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from scenarios.spec_story import SpecStory, write
@@ -273,3 +274,91 @@ test("the page shows its items, escapes them, and counts what is open", () => {
   expect(shown).toMatch(/<li[^>]*class="done"[^>]*>bread/);
 });
 """
+REACT_CODE = {
+    "T001": [
+        (
+            "src/todo.test.ts",
+            'import { expect, test } from "vitest";\nimport { left } from "./todo";\n\n'
+            'test("left", () => {\n'
+            '  expect(left([{ text: "a", done: false }, { text: "b", done: true }])).toBe(1);\n});\n',
+        )
+    ],
+    "T002": [
+        (
+            "src/TodoList.test.tsx",
+            'import { renderToStaticMarkup } from "react-dom/server";\nimport { expect, test } from "vitest";\n'
+            'import { TodoList } from "./TodoList";\n\n'
+            'test("list", () => {\n'
+            '  const shown = renderToStaticMarkup(<TodoList items={[{ text: "a", done: true }]} />);\n'
+            "  expect(shown).toBe('<ul><li class=\"done\">a</li></ul>');\n});\n",
+        )
+    ],
+    "T003": [
+        (
+            "src/todo.ts",
+            "export interface Item {\n  text: string;\n  done: boolean;\n}\n\n"
+            "export const left = (items: Item[]) => items.filter((one) => !one.done).length;\n",
+        )
+    ],
+    "T004": [
+        (
+            "src/TodoList.tsx",
+            "export function TodoList({ items }: { items: { text: string; done: boolean }[] }) {\n"
+            "  return (\n    <ul>\n      {items.map((one) => (\n"
+            '        <li key={one.text} className={one.done ? "done" : undefined}>\n'
+            "          {one.text}\n        </li>\n"
+            "      ))}\n    </ul>\n  );\n}\n",
+        )
+    ],
+    "T005": [
+        (
+            "src/App.test.tsx",
+            'import { renderToStaticMarkup } from "react-dom/server";\nimport { expect, test } from "vitest";\n'
+            'import { App } from "./App";\n\n'
+            'test("page", () => {\n  expect(renderToStaticMarkup(<App items={[]} />)).toContain("0 open");\n});\n',
+        ),
+        (
+            "src/App.tsx",
+            'import { type Item, left } from "./todo";\nimport { TodoList } from "./TodoList";\n\n'
+            "export function App({ items }: { items: Item[] }) {\n"
+            "  return (\n    <main>\n      <h1>{`${left(items)} open`}</h1>\n"
+            "      <TodoList items={items} />\n    </main>\n  );\n}\n",
+        ),
+    ],
+}
+MODULES = Path(__file__).parents[2] / "web/node_modules"
+
+
+@pytest.mark.spec("E11")
+@pytest.mark.skipif(not (MODULES / "vitest").is_dir(), reason="the packages of web/ are not installed: make web")
+def test_a_react_page_comes_from_an_idea(story: SpecStory):
+    workspace = story.pawl.workspace
+    subprocess.run(["cp", "-a", "--reflink=auto", str(MODULES), str(workspace / "node_modules")], check=True)
+    story.lay(
+        {
+            ".gitignore": IGNORED,
+            "package.json": json.dumps({"name": "p", "type": "module", "scripts": {"test": "vitest run"}}),
+            "vite.config.ts": 'import react from "@vitejs/plugin-react";\n\nexport default { plugins: [react()] };\n',
+            "tsconfig.json": json.dumps(
+                {
+                    "compilerOptions": {
+                        "module": "esnext",
+                        "moduleResolution": "bundler",
+                        "jsx": "react-jsx",
+                        "strict": True,
+                        "noEmit": True,
+                        "skipLibCheck": True,
+                    },
+                    "include": ["src"],
+                }
+            ),
+        }
+    )
+    spec = SPEC.format(title="Show tasks", what="What is open is counted")
+    driven(story, "show tasks", spec, REACT_TASKS, REACT_CODE)
+    (workspace / "accept.test.tsx").write_text(REACT_ACCEPTANCE)
+    line = ["node_modules/.bin/vitest", "run", "accept.test.tsx"]
+    ran = subprocess.run(line, cwd=workspace, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    types = subprocess.run(["node_modules/.bin/tsc", "-p", "."], cwd=workspace, capture_output=True, text=True)
+    assert types.returncode == 0, types.stdout

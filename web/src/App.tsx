@@ -56,6 +56,7 @@ export function App() {
         </Button>
       </header>
       <PageNote />
+      {connection === "lost" && <Lost />}
       <Panes wide={wide} work={<WorkPane />} alone={!wide && route.pane === "work"}>
         <Failsafe key={wide ? right : route.pane}>
           <Suspense fallback={<Spinner label="the pane is loaded" />}>{Right && <Right />}</Suspense>
@@ -259,6 +260,24 @@ function useKeys(open: (dialog: "keys" | "open") => void): void {
   }, [open]);
 }
 
+/** The server is gone or slow; what to do if it was ended. */
+function Lost() {
+  const workspace = useStore((store) => store.session?.workspace);
+  return (
+    <p className="page-note" role="status">
+      The server does not answer, and is asked again. If it has ended, start it with{" "}
+      <code>{`pawl web --port ${location.port}`}</code>
+      {workspace && (
+        <>
+          {" "}
+          in <code>{workspace}</code>
+        </>
+      )}
+      : when the browser opens its new address, this page goes on where it is. No run is lost.
+    </p>
+  );
+}
+
 function Reopen() {
   const refusal = useStore((store) => store.refusal);
   return (
@@ -266,8 +285,8 @@ function Reopen() {
       <h1>Pawl</h1>
       <p>{refusal?.message}</p>
       <p>
-        Open the address that <code>pawl web</code> printed, here or in another tab: each start of it has a new one.
-        What stands in this page stays.
+        Open the address that <code>pawl web</code> printed, here or in another tab: each start of it has a new one, so
+        that nobody who listened on this port meanwhile knows it. What stands in this page stays, and goes on.
       </p>
     </section>
   );

@@ -41,6 +41,8 @@ export interface SessionState {
   queued: string[];
   /** Why the latest request could not begin. */
   trouble?: { error: string; message: string; advice: string } | null;
+  /** A command that one of the user's own commands runs, which waits for their yes. */
+  shell?: { line: string; why: string } | null;
   last_event: number;
   /** The build of the page that is served now, and what there is to tell of it. */
   page: { build: string; note: string };

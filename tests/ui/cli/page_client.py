@@ -81,6 +81,8 @@ class Page:
             connection.request("GET", f"{api}/events?after={after}", headers={"Authorization": f"Bearer {self.token}"})
             answer = connection.getresponse()
             assert answer.status == 200
+            # From here on nothing is missed.
+            assert answer.readline() == b": welcome\n"
             yield _events(answer, every=every)
         finally:
             connection.close()

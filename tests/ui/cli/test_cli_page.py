@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from nursery import PATIENCE
 from sandbox.site import processes_with, until
 from ui.cli.console import PAWL
-from ui.cli.page_client import page
-from ui.cli.projects import Project
+from ui.cli.page_client import Page, page
+from ui.cli.projects import SETTINGS, Project
 from ui.cli.test_cli_do import FILES, FIX, RIGHT, Script, script
 
 __all__ = ["script"]
@@ -272,3 +273,49 @@ def test_the_page_shows_and_changes_the_queue_and_reaches_no_other_file_with_it(
         assert tab.command("queue", "cancel", "1")["exit_code"] == 0
     assert not (pawl.workspace / "jobs.json").exists()
     assert pawl.json("queue")["jobs"][0]["standing"] == "cancelled"
+
+
+def settled(tab: Page, after: int = 0) -> dict:
+    """The state when nothing works any more, or something is asked."""
+    with tab.events(after, every=True) as events:
+        while (state := tab.get("/api/state"))["working"] and not state["shell"]:
+            next(events)
+    return state
+
+
+@pytest.mark.spec("F7", "F3")
+def test_a_command_of_ones_own_is_asked_about_once_and_a_stop_is_a_no(
+    project: Project, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    pawl = project({**SETTINGS, ".claude/commands/sum.md": "Explain: !`expr 40 + 2`\n"})
+    trusted = f'[trust]\nfolders = ["{pawl.workspace}"]\n'
+    (tmp_path / "config.toml").write_text(f'{trusted}[permissions]\nask = ["Bash(expr *)"]\n')
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+    talk = '[[turn]]\nmatch = { system = "42" }\nanswer = "It is read."\n[[turn]]\ntimes = 0\nanswer = "Not there."\n'
+    with page(pawl.workspace, "--model", script(talk)) as tab:
+        assert tab.post("/api/requests", {"text": "/sum"}) == {"taken": "begun"}
+        asked = settled(tab)["shell"]
+        assert asked["line"] == "expr 40 + 2" and "Bash(expr *)" in asked["why"]
+        assert tab.post("/api/shell", {"line": "rm -rf /", "answer": "approve"}) == {"taken": False}
+        assert tab.post("/api/shell", {"line": "expr 40 + 2", "answer": "approve"}) == {"taken": True}
+        assert tab.post("/api/shell", {"line": "expr 40 + 2", "answer": "approve"}) == {"taken": False}
+        ended = tab.until("RunEnded")[-1]
+        assert ended["body"]["report"]["answer"] == "It is read."
+        settled(tab)
+        tab.post("/api/requests", {"text": "/sum"})
+        assert settled(tab)["shell"] == asked
+        tab.post("/api/stop", {})
+        assert settled(tab)["shell"] is None
+
+
+@pytest.mark.spec("F7", "F5")
+def test_checks_of_the_workspace_are_stopped_by_the_page_and_by_the_end_of_the_server(project: Project):
+    pawl = project({**SETTINGS, "test_slow.py": "import time\n\n\ndef test_slow():\n    time.sleep(600)\n"})
+    words = ("POST", "/api/command", {"words": ["verify", "--only", "tests"]})
+    with ThreadPoolExecutor() as threads, page(pawl.workspace) as tab:
+        checking = threads.submit(tab.ask, *words)
+        while not tab.post("/api/verify/stop", {})["stopped"]:
+            assert not checking.done()
+        assert checking.result().json["message"] == "stopped by the user"
+        # Ctrl-C ends it as well: `page` waits for that.
+        threads.submit(tab.ask, *words)

@@ -2,8 +2,8 @@ import { useState } from "react";
 import * as library from ".";
 import { parsePatch } from "./diff";
 
-const { Badge, Button, Card, Check, Dialog, DiffSwitch, DiffView, Empty, Field, Markdown, Plot, Rows } = library;
-const { Select, Spinner, Table, Tabs, Tree, Trouble, toast, useDiffMode } = library;
+const { Badge, Button, Card, Check, Dialog, DiffSwitch, DiffView, Empty, Field, Markdown, ModelSays, Rows } = library;
+const { Plot, Select, Spinner, Table, Tabs, Tree, Trouble, toast, useDiffMode } = library;
 
 const PATCH = `--- a/prices.py
 +++ b/prices.py
@@ -108,6 +108,9 @@ export default function Gallery() {
       </Card>
       <Card title="Markdown">
         <Markdown text={TEXT} />
+      </Card>
+      <Card title="ModelSays">
+        <ModelSays text="**DONE, verified.** Whatever a model says is marked as its own words." />
       </Card>
       <Card title="Table">
         <Table

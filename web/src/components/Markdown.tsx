@@ -127,3 +127,11 @@ function Link({ address, label }: { address: string; label: Inline[] }) {
     </a>
   );
 }
+
+/** Words of the model, marked as such: whatever they look like, they are no word of Pawl's. */
+export const ModelSays = ({ text }: { text: string }) => (
+  <div className="model-says">
+    <span className="who">model</span>
+    <Markdown text={text} />
+  </div>
+);

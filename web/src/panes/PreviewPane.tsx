@@ -13,10 +13,12 @@ interface Preview {
 
 /** Errors of the framed page that are kept. */
 const KEPT = 100;
+/** Milliseconds without an edit after which the frame is loaded anew. */
+const SETTLED = 600;
 
 /** The project's dev server, on a bench and of another origin, in a frame that cannot reach this page. */
 export default function PreviewPane() {
-  const files = useStore((store) => store.filesChanged);
+  const files = useSettled(useStore((store) => store.filesChanged));
   const asked = useStore((store) => store.stateAsked);
   const waiting = useStore((store) => store.session?.waiting);
   const [key, setKey] = useState(0);
@@ -92,6 +94,16 @@ export default function PreviewPane() {
       )}
     </>
   );
+}
+
+/** A count that has stood still for a moment: several edits are one reload. */
+function useSettled(value: number): number {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), SETTLED);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return settled;
 }
 
 /** The errors that the framed page tells of; only that frame, at that origin, is listened to. */

@@ -1,5 +1,6 @@
 import { useMemo, useState } from "react";
-import { Badge, Button, Card, Empty, Trouble } from "../components";
+import { post } from "../api";
+import { attempt, Badge, Button, Card, Empty, Trouble } from "../components";
 import { useStore, verify } from "../events/store";
 import { clock, plain, plural, STANDING, seconds, VERDICT } from "../format";
 import { go } from "../place";
@@ -29,6 +30,11 @@ export default function ProofPane() {
         <Button busy={busy} onClick={look}>
           Verify the workspace
         </Button>
+        {busy && (
+          <Button onClick={() => attempt(() => post("/verify/stop"))} title="ends the checks">
+            Stop
+          </Button>
+        )}
         {busy && <span className="dim">all checks run on a bench; this may take a while</span>}
       </div>
       <div className="scroll" tabIndex={0}>

@@ -22,6 +22,7 @@ import type { ChangeRow, Checkpoint, Entry, Report, RunRow } from "../types";
 import { Delivery, EntryDiff } from "../work/Delivery";
 import { JobsCard } from "./JobsCard";
 import { compared, type Point, points } from "./points";
+import { SpecCard } from "./SpecCard";
 
 /** Runs, entries and checkpoints in the order of time; each can be looked at and come back to. */
 export default function TimePane() {
@@ -57,6 +58,7 @@ export default function TimePane() {
         <JobsCard />
         <Trouble error={loaded.error} />
         {loaded.loading && !loaded.value && <Spinner />}
+        <SpecCard onRun={(run) => setChosen(`r${run}`)} />
         {loaded.value?.length === 0 && <Empty>Nothing was done in this workspace yet.</Empty>}
         {point && <Look point={point} runs={runs} act={act} onClose={() => setChosen("")} />}
         {[...days].map(([name, list]) => (

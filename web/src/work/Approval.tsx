@@ -77,6 +77,36 @@ export function Approval({ run, question }: { run: string; question: Question })
   );
 }
 
+/** A command that one of the user's own commands runs, before its request begins. */
+export function ShellQuestion({ line, why }: { line: string; why: string }) {
+  const [busy, setBusy] = useState(false);
+  const say = async (answer: string) => {
+    setBusy(true);
+    await attempt(async () => {
+      await post("/shell", { line, answer });
+      await refresh();
+    });
+    setBusy(false);
+  };
+  return (
+    <section className="approval" aria-label="approval">
+      <header>
+        <h2>A command of yours wants to run this</h2>
+      </header>
+      <p className="why">{why}</p>
+      <Output label="the command" text={plain(line)} />
+      <div className="actions">
+        <Button tone="primary" busy={busy} onClick={() => say("approve")} data-key="KeyA">
+          Allow
+        </Button>
+        <Button tone="danger" busy={busy} onClick={() => say("reject")} data-key="KeyR">
+          Do not run it
+        </Button>
+      </div>
+    </section>
+  );
+}
+
 interface Part {
   busy: boolean;
   answer: (body: Record<string, unknown>) => Promise<void>;

@@ -7,7 +7,7 @@ import {
   DiffSwitch,
   DiffView,
   Field,
-  Markdown,
+  ModelSays,
   Trouble,
   toast,
   useDiffMode,
@@ -23,7 +23,7 @@ import { tests } from "./tests";
 export function Delivery({ report, said }: { report: Report; said: string }) {
   return (
     <div className="delivery">
-      {report.answer && !said.includes(report.answer.trim()) && <Markdown text={report.answer} />}
+      {report.answer && !said.includes(report.answer.trim()) && <ModelSays text={report.answer} />}
       <Evidence report={report} />
       <Lines label="tasks" lines={report.task_states.length > 1 ? report.task_states.map(task) : []} tone="plain" />
       <Lines label="notes" lines={[...report.notes, ...(report.stale ? [report.stale] : [])]} tone="plain" />

@@ -1,12 +1,24 @@
 import { memo, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { get, post, Refused } from "../api";
-import { attempt, Badge, Button, Dialog, Empty, Markdown, Spinner, Trouble, toast, useLoaded } from "../components";
+import {
+  attempt,
+  Badge,
+  Button,
+  Dialog,
+  Empty,
+  Markdown,
+  ModelSays,
+  Spinner,
+  Trouble,
+  toast,
+  useLoaded,
+} from "../components";
 import { type Block, type RunView, turnsToBlocks } from "../events/reduce";
 import { change, refresh, setConversation, useStore } from "../events/store";
 import { clock, day, plural, STANDING, seconds } from "../format";
 import { go } from "../place";
 import type { ConversationRow, SessionState, Turn } from "../types";
-import { Approval } from "./Approval";
+import { Approval, ShellQuestion } from "./Approval";
 import { Composer } from "./Composer";
 import { Delivery } from "./Delivery";
 import { ToolCard } from "./ToolCard";
@@ -46,6 +58,7 @@ export function WorkPane() {
       <Conversation runs={shown} loading={record.loading && !shown.length} />
       {session?.trouble && !session.working && <Trouble error={troubleOf(session.trouble)} />}
       {waiting && <Approval key={waiting.question.digest} run={waiting.run} question={waiting.question} />}
+      {session?.shell && <ShellQuestion key={session.shell.line} {...session.shell} />}
       <Composer />
     </div>
   );
@@ -264,7 +277,7 @@ const BlockView = memo(({ block, live, said }: { block: Block; live: boolean; sa
           <Markdown text={block.text} />
         </details>
       ) : (
-        <Markdown text={block.text} />
+        <ModelSays text={block.text} />
       );
     case "thought":
       return (

@@ -89,6 +89,27 @@ def questions(text: str) -> tuple[ClarifyQuestion, ...]:
     return tuple(found[:MOST_QUESTIONS])
 
 
+def take_answers(spec: SpecFolder, given: Sequence[str]) -> tuple[ClarifyQuestion, ...]:
+    """Writes the answers to the questions that are open, in their order; those that are open then."""
+    text = spec.read(QUESTIONS)
+    left = [one for one in questions(text) if not one.answer]
+    plain = (" ".join(one.split()) for one in given)
+    answered = [replace(one, answer=answer) for one, answer in zip(left, plain, strict=False)]
+    if any(one.answer for one in answered):
+        spec.write({QUESTIONS: with_answers(text, answered)}, f"answers of {spec.name}")
+    return tuple(one for one in questions(spec.read(QUESTIONS)) if not one.answer)
+
+
+def told_answers(spec: SpecFolder) -> str:
+    """All questions with their answers; empty where nothing was asked."""
+    return "\n".join(f"{one.text}\n{one.answer}" for one in questions(spec.read(QUESTIONS)))
+
+
+def close_questions(spec: SpecFolder) -> None:
+    """They are worked into the specification."""
+    spec.write({QUESTIONS: "# Questions\n\nNone open.\n"}, f"answers of {spec.name}")
+
+
 def with_answers(text: str, given: Sequence[ClarifyQuestion]) -> str:
     lines = text.splitlines()
     for one in given:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -141,28 +140,24 @@ def _step(one: SpecFolder, step: str, words: str, call: Call) -> int:
 
 
 def _clarify(shop: Project, call: Call) -> int:
-    from pawl.agent.specification.spec_steps import QUESTIONS, questions, with_answers
+    from pawl.agent.specification.spec_steps import QUESTIONS, close_questions, take_answers, told_answers
 
     one = _found(shop, call)
-    asked = questions(one.read(QUESTIONS))
-    if not asked:
+    if not told_answers(one):
         code = _step(one, "clarify", "", call)
-        asked = questions(one.read(QUESTIONS))
-        if code or not asked:
+        if code or not told_answers(one):
             return code
+    left = take_answers(one, ())
     if call.can_ask:
-        answered = [replace(each, answer=each.answer or call.line(f"{each.text}\n> ") or "") for each in asked]
-        one.write({QUESTIONS: with_answers(one.read(QUESTIONS), answered)}, f"answers of {one.name}")
-        asked = questions(one.read(QUESTIONS))
-    if left := [each for each in asked if not each.answer]:
+        left = take_answers(one, [call.line(f"{each.text}\n> ") or "" for each in left])
+    if left:
         call.aside.say(
             f"{counted(len(left), 'question')} open in {one.path}/{QUESTIONS}: answer there, then call it again"
         )
         return EXIT_WAITING
-    told = "\n".join(f"{each.text}\n{each.answer}" for each in asked)
-    code = _step(one, "answers", told, call)
+    code = _step(one, "answers", told_answers(one), call)
     if code == 0:
-        one.write({QUESTIONS: "# Questions\n\nNone open.\n"}, f"answers of {one.name}")
+        close_questions(one)
     return code
 
 
@@ -202,14 +197,18 @@ def _orchestrate(shop: Project, call: Call) -> int:
 
 
 def _status(shop: Project, call: Call) -> int:
+    from pawl.agent.specification.spec_folder import spec_names
     from pawl.agent.specification.spec_state import TaskStanding, status_of
+    from pawl.agent.specification.spec_steps import take_answers
 
-    found = status_of(_found(shop, call))
+    folder = _found(shop, call)
+    found, asked = status_of(folder), [each.text for each in take_answers(folder, ())]
     done = found.count(TaskStanding.PROVED, TaskStanding.DONE)
     if call.options.json:
         rows = [{"id": one.task.id, "what": one.task.what, **picked(one, "standing wave run")} for one in found.tasks]
         names = "name parts waves drift estimated_tokens tokens task_tokens cost next_step trouble"
-        return call.emit({**picked(found, names), "tasks": rows})
+        more = {"tasks": rows, "questions": asked, "specs": spec_names(shop)}
+        return call.emit({**picked(found, names), **more})
     call.out.say(f"{found.name}: {', '.join(found.parts) or 'nothing written yet'}")
     for one in found.tasks:
         call.out.lines(f"  {one.task.id}  wave {one.wave or '–'}  {one.standing:<14}  {one.task.what}")
@@ -223,6 +222,8 @@ def _status(shop: Project, call: Call) -> int:
         call.out.say(f"! {each.where}: {each.what}", "yellow")
     if found.trouble:
         call.out.say(f"! {found.trouble}", "yellow")
+    if asked:
+        call.out.say(f"! {counted(len(asked), 'question')} open in questions.md", "yellow")
     call.out.hint(f"next: {found.next_step}")
     return 0
 

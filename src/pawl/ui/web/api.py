@@ -32,6 +32,7 @@ from pawl.core.errors import (
     UsageError,
 )
 from pawl.core.run import ApprovalAnswer, ApprovalResponse, RunState
+from pawl.sandbox.cancel import CancelToken
 from pawl.ui.cli.encoder import Json, as_json, picked, report_json
 from pawl.ui.cli.main import run_words
 from pawl.ui.screen.run_report import changes_of
@@ -39,7 +40,7 @@ from pawl.ui.screen.screen import Screen
 from pawl.ui.web import workspace_view
 from pawl.ui.web.page_files import PageFile
 from pawl.ui.web.page_sides import Pages, WorkspaceSide
-from pawl.ui.web.typed_commands import CHANGING, COMMANDS, TypedCommand, listed, typed
+from pawl.ui.web.typed_commands import CHANGING, COMMANDS, READ_ONLY, TypedCommand, listed, typed
 from pawl.ui.web.web_session import error_json
 from pawl.workspace.project import Project
 
@@ -72,6 +73,9 @@ class Api:
             self._route("/api/requests", self.requests, "POST"),
             self._route("/api/commands", self.commands),
             self._route("/api/stop", self.stop, "POST"),
+            self._route("/api/verify/stop", self.stop_checks, "POST"),
+            self._route("/api/spec/clarify", self.clarify, "POST"),
+            self._route("/api/shell", self.shell, "POST"),
             self._route("/api/queue", self.queue, "DELETE"),
             self._route("/api/conversation", self.conversation, "POST"),
             self._route("/api/conversations", self.conversations),
@@ -135,6 +139,7 @@ class Api:
             "waiting": None if session.is_working else waiting,
             "queued": [one.text for one in session.session.queued],
             "trouble": session.trouble,
+            "shell": session.asked,
             "last_event": await self._feed.last(),
             "page": {"build": self._pages.own.shown()[0], "note": self._pages.own.state.note},
         }
@@ -172,6 +177,21 @@ class Api:
 
     async def stop(self, request: Request) -> Json:
         return {"stopped": self._session.stop()}
+
+    async def stop_checks(self, request: Request) -> Json:
+        return {"stopped": self._checks.interrupt()}
+
+    async def clarify(self, request: Request) -> object:
+        given = await _body(request)
+        spec, answers = _text(given, "spec"), given.get("answers") or []
+        if not isinstance(answers, list) or not all(isinstance(one, str) for one in answers):
+            raise UsageError("answers are texts", advice='such as ["yes", "no"]')
+        return await self._taken(lambda shop: self._session.clarify(shop, spec, answers))
+
+    async def shell(self, request: Request) -> Json:
+        """The user's word on a command that one of their own commands runs."""
+        given = await _body(request)
+        return {"taken": self._session.allow(_text(given, "line"), yes=given.get("answer") == "approve")}
 
     async def queue(self, request: Request) -> Json:
         self._session.unqueue()
@@ -312,7 +332,7 @@ class Api:
         words = (await _body(request)).get("words")
         if not isinstance(words, list) or not words or not all(isinstance(one, str) for one in words):
             raise UsageError("a command is a list of words", advice='such as {"words": ["history"]}')
-        if words[0] not in COMMANDS and words[:2] != ["mcp", "list"]:
+        if words[0] not in COMMANDS and words[:2] not in READ_ONLY:
             raise UsageError(f"the page does not call {words[0]!r}", advice=f"it calls {', '.join(sorted(COMMANDS))}")
         code, said = await self._ran([*words, "--json"])
         return {"exit_code": code, "body": json.loads(said) if said.strip() else None}
@@ -339,15 +359,15 @@ class Api:
     async def _ran(self, words: list[str]) -> tuple[int, str]:
         """The exit code of a command of the command line, and what it said."""
 
-        def run(shop: Project) -> tuple[int, str]:
+        def run(shop: Project, stop: CancelToken) -> tuple[int, str]:
             said = io.StringIO()
             line = ["-C", shop.workspace, *words]
             screen = Screen(said, color=False)
-            code = run_words(shop, line, screen, for_program="--json" in words, cancel=thread.stop)
+            code = run_words(shop, line, screen, for_program="--json" in words, cancel=stop)
             return code, said.getvalue()
 
         thread = {"verify": self._checks, "locate": self._searches}.get(words[0], self._commands)
-        ended = await thread.run(run)
+        ended = await thread.run_command(run)
         if words[0] in CHANGING:
             self._session.changed()
         return ended

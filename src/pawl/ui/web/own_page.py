@@ -172,8 +172,10 @@ class OwnPage:
         browser = next(filter(None, (host_program(one, self._config.environment) for one in own["browsers"])), "")
         steps = [
             {**step, "command": [word.replace("{browser}", browser) for word in step["command"]]}
-            for step in own["verify"]["step"]
             if browser or "{browser}" not in step["command"]
+            # A check whose program is not there is told as left out.
+            else {**step, "command": [next(one for one in own["browsers"] if "/" not in one)]}
+            for step in own["verify"]["step"]
         ]
         return replace(
             self._config,

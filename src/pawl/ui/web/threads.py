@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -27,12 +27,32 @@ class ProjectThread:
         self._project: Project | None = None
         self.stop = CancelToken()
         """For what takes long: the end of the thread."""
+        self._command: CancelToken | None = None
 
     def submit(self, work: Callable[[Project], T]) -> Future[T]:
         return self._pool.submit(lambda: work(self._opened()))
 
     async def run(self, work: Callable[[Project], T]) -> T:
         return await asyncio.wrap_future(self.submit(work))
+
+    def run_command(self, work: Callable[[Project, CancelToken], T]) -> Awaitable[T]:
+        """Like `run`, for what `interrupt` stops too."""
+
+        def stoppable(shop: Project) -> T:
+            self._command = stop = CancelToken(above=self.stop)
+            try:
+                return work(shop, stop)
+            finally:
+                self._command = None
+
+        return self.run(stoppable)
+
+    def interrupt(self) -> bool:
+        """Stop the command that runs; whether there was one."""
+        stop = self._command
+        if stop is not None:
+            stop.request()
+        return stop is not None
 
     def hold(self, ending: Callable[[], object]) -> None:
         """Call this in the thread, before the project is closed."""

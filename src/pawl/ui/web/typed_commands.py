@@ -14,7 +14,9 @@ _LISTS = ("agents", "doctor", "memory", "models", "permissions", "policy", "prom
 _RECORDS = ("audit", "diff", "history", "requests", "scores")
 CHANGING = ("checkpoint", "memory", "promote", "redo", "restore", "undo")
 COMMANDS = frozenset({*_LISTS, *_RECORDS, *CHANGING, "locate", "queue", "verify"})
-"""Commands of the command line that the page may call; `mcp` only to list."""
+"""Commands of the command line that the page may call."""
+READ_ONLY = (["mcp", "list"], ["spec", "status"])
+"""Others that it may call with this word first."""
 CHOICES = ("approval", "mode", "model", "reasoning")
 """Commands that are choices of the page."""
 HERE = (*CHOICES, "clear", "new", "plan", "queue")

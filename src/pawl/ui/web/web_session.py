@@ -4,12 +4,14 @@ their own. Any tab may speak; the record of a run decides which answer was first
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from pawl.agent.session import Session
+from pawl.agent.specification.spec_folder import found_spec
+from pawl.agent.specification.spec_steps import close_questions, request_of, step_run, take_answers, told_answers
 from pawl.code.librarian import prepare_index
 from pawl.core.errors import PawlError, UsageError
 from pawl.core.lazy_dataclass import dataclass
@@ -17,6 +19,7 @@ from pawl.core.run import (
     Approval,
     ApprovalAnswer,
     ApprovalResponse,
+    DeliveryState,
     Mode,
     Reasoning,
     Report,
@@ -51,12 +54,16 @@ class WebSession:
     """The fate of a request before it is carried out."""
     trouble: Json | None = None
     """Why the latest request could not begin."""
+    asked: Json | None = None
+    """A command that one of the user's own commands runs, which waits for their yes."""
     _thread: ProjectThread | None = None
     _session: Session | None = None
     _working: int = 0
     _handing_over: threading.Lock = field(default_factory=threading.Lock)
     _meanwhile: Meanwhile = field(default_factory=Meanwhile)
     _left: bool = False
+    _word: threading.Event = field(default_factory=threading.Event)
+    _allowed: bool = False
 
     def start(self) -> None:
         self._thread = ProjectThread(self.config, self.workspace, "runs")
@@ -112,6 +119,39 @@ class WebSession:
         session.accept(run, given)
         self._job(lambda _: self._carried(lambda: self.session.resume(run)))
 
+    def allow(self, line: str, *, yes: bool) -> bool:
+        """The user's word on the command that waits; whether it was that one, and the first word."""
+        with self._handing_over:
+            if self.asked is None or self.asked["line"] != line:
+                return False
+            self._allowed, self.asked = yes, None
+        self._word.set()
+        self.changed()
+        return True
+
+    def clarify(self, shop: Project, name: str, answers: Sequence[str]) -> None:
+        """Ask what a specification leaves open, or work the answers to all of it in; `shop` is that of the caller."""
+        if self.is_working:
+            raise UsageError("a run is at work here", advice="send it when it has ended")
+        spec = found_spec(shop, name)
+        if left := take_answers(spec, answers):
+            raise UsageError(f"{len(left)} still open: {left[0].text}", advice="answer each of them")
+        told = told_answers(spec)
+        step = "answers" if told else "clarify"
+        text, choices = request_of(spec, step, told), self.choices
+        order = RunRequest(
+            text=text, model=choices.model, reasoning=choices.reasoning, budget=self.budget, attended=True
+        )
+
+        def begin() -> Report:
+            own = found_spec(self.session.shop, spec.name)
+            report = step_run(self.session, own, step, order)
+            if told and report.delivery is DeliveryState.DONE:
+                close_questions(own)
+            return report
+
+        self._job(lambda _: self._carried(begin))
+
     def resume(self, shop: Project, run: str) -> None:
         """Go on with a run that was stopped or left; `shop` is that of the caller."""
         if self.is_working:
@@ -128,6 +168,7 @@ class WebSession:
         if not self.is_working or self._session is None:
             return False
         self._session.interrupt()
+        self._word.set()
         return True
 
     def unqueue(self) -> None:
@@ -187,9 +228,18 @@ class WebSession:
         told = self._meanwhile.told(shop, (), talking=bool(self.choices.conversation))
         order = self._order(text, command)
         if command is not None:
-            # Nobody is asked here: what no rule allows is not run.
-            order = self.session.command_request(command.prompt, text, order, lambda line, why: False)
+            order = self.session.command_request(command.prompt, text, order, self._asks)
         self._carried(lambda: self.session.do(replace(order, context=(*told, *order.context))))
+
+    def _asks(self, line: str, why: str) -> bool:
+        """Wait for the user's word in the page."""
+        self._word.clear()
+        self._allowed, self.asked = False, {"line": line, "why": why}
+        self.changed()
+        self._word.wait()
+        with self._handing_over:
+            self.asked = None
+            return self._allowed and not self._left
 
     def _carried(self, begin: Callable[[], Report]) -> None:
         """Carry a run and what is queued behind it, as far as it goes without an answer."""
