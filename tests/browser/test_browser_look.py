@@ -13,7 +13,12 @@ pytestmark = [pytest.mark.browser, pytest.mark.spec("F7"), pytest.mark.timeout(6
 
 Open = Callable[..., Site]
 PANES = ("work", "code/app.py", "proof", "time", "money", "preview", "settings", "components")
-SEEN = {"code/app.py": ".cm-content", "settings": ".memory, .empty", "components": "h2"}
+SEEN = {
+    "code/app.py": ".cm-content",
+    "time": ".timeline",
+    "settings": ".memory, .empty",
+    "components": "h2",
+}
 
 
 def serious(found: list[str]) -> list[str]:

@@ -47,6 +47,8 @@ def test_what_a_specification_leaves_open_is_answered_and_what_is_proved_is_not_
     card = tab.css(".spec")
     card.css("summary").click()
     card.button("Ask what is unclear").click()
+    tab.text("what is unclear is asked").seen()
+    tab.status("ready")
     question = card.label("Are empty lines counted? (yes, no)")
     question.seen()
     tab.status("ready")

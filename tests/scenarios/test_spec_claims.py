@@ -131,8 +131,22 @@ def test_a_task_that_no_test_speaks_for_is_not_called_proved(story: SpecStory):
 def test_another_task_under_a_number_that_was_proved_is_not_proved(story: SpecStory):
     begun(story, PLAIN, *write(("stats/words.py", WORDS), ("tests/test_words.py", TEST_WORDS), user="T001"))
     assert story.spec("execute").code == 0 and standings(story) == {"T001": "proved"}
-    path = story.pawl.workspace / FOLDER / "tasks.md"
-    path.write_text(path.read_text().replace("Count words", "Count all words, in any script,"))
+    path, code = story.pawl.workspace / FOLDER / "tasks.md", story.pawl.workspace / "stats/words.py"
+    ticked = path.read_text()
+    path.write_text(ticked.replace("Count words", "Count all words, in any script,"))
+    assert standings(story) == {"T001": "done"}
+    path.write_text(ticked)
+    # Nor is the same task once its code is another, or was taken back and its box ticked by hand.
+    code.write_text("def words(text):\n    return 3\n")
+    status = story.pawl.json("spec", "status")
+    assert status["tasks"][0]["standing"] == "done"
+    assert "T001 was proved, and stats/words.py has changed since" in status["drift"][0]["what"]
+    code.write_text(WORDS)
+    assert standings(story) == {"T001": "proved"}
+    entry = story.pawl.json("spec", "status")["waves"][0]["entry"]
+    assert story.pawl("undo", str(entry)).code == 0 and standings(story) == {"T001": "open"}
+    path.write_text(ticked)
+    code.write_text(WORDS)
     assert standings(story) == {"T001": "done"}
 
 

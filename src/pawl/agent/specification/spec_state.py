@@ -5,15 +5,17 @@ It is kept in the store, so that an execution that was killed finds its runs; `t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import field, replace
 from decimal import Decimal
 from enum import StrEnum
 
-from pawl.agent.specification.analysis import UNCLEAR, SpecFinding, drift
+from pawl.agent.specification.analysis import UNCLEAR, FindingLevel, SpecFinding, drift
 from pawl.agent.specification.spec_folder import PARTS, SpecFolder
 from pawl.agent.specification.task_list import SpecTask
 from pawl.agent.specification.waves import PLAN, read_estimate, read_waves
+from pawl.core.change import Node
 from pawl.core.errors import UnknownEntry, UsageError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import RunState
@@ -86,7 +88,7 @@ class SpecState:
 
 class TaskStanding(StrEnum):
     PROVED = "proved"
-    """Committed with its wave, which was verified with a proof of this task."""
+    """Committed with its wave, which was verified with a proof of this task, and its files are as it left them."""
     DONE = "done"
     """Ticked, and not proved by Pawl."""
     WAITS = "verified alone"
@@ -137,10 +139,12 @@ def status_of(spec: SpecFolder) -> SpecStatus:
         return replace(known, trouble=error.message, next_step=error.advice)
     if tasks is None:
         return replace(known, next_step=_waiting(spec, state) or _next(spec, parts, 0))
-    rows = tuple(_row(spec, state, one) for one in tasks.tasks)
+    standing = replace(state, waves=tuple(one for one in state.waves if _stands(spec, one)))
+    moved = _moved(spec, standing)
+    rows = tuple(_row(spec, standing, one, moved) for one in tasks.tasks)
     left = sum(not one.task.done for one in rows)
     step = _waiting(spec, state) or _next(spec, parts, left)
-    full = replace(known, tasks=rows, drift=tuple(drift(spec, tasks)), next_step=step)
+    full = replace(known, tasks=rows, drift=(*drift(spec, tasks), *_outdated(standing, rows, moved)), next_step=step)
     try:
         waves = read_waves(spec.read(PLAN), tasks) if PLAN in parts else ()
         full = replace(full, estimated_tokens=read_estimate(spec.read(PLAN)))
@@ -150,10 +154,34 @@ def status_of(spec: SpecFolder) -> SpecStatus:
     return replace(full, tasks=tuple(replace(one, wave=of.get(one.task.id, 0)) for one in rows))
 
 
-def _row(spec: SpecFolder, state: SpecState, task: SpecTask) -> TaskStatus:
+def _stands(spec: SpecFolder, wave: WaveRecord) -> bool:
+    """Whether its entry was not undone."""
+    with suppress(UnknownEntry):
+        return wave.entry is not None and spec.shop.entry(wave.entry).active
+    return False
+
+
+def _moved(spec: SpecFolder, state: SpecState) -> frozenset[str]:
+    """The files that are not as the waves left them."""
+    left: dict[str, Node | None] = {}
+    for wave in state.waves:
+        assert wave.entry is not None
+        left |= {one.path: one.after for one in spec.shop.changes(spec.shop.entry(wave.entry))}
+    return frozenset(path for path, node in left.items() if spec.shop.tree.node(path) != node)
+
+
+def _outdated(state: SpecState, rows: Iterable[TaskStatus], moved: frozenset[str]) -> Iterator[SpecFinding]:
+    for row in rows:
+        if row.task.done and state.is_proved(row.task) and (paths := row.task.touches & moved):
+            what = f"{row.task.id} was proved, and {min(paths)} has changed since: 'pawl verify' tells whether it holds"
+            yield SpecFinding(level=FindingLevel.WARNING, where=f"tasks.md:{row.task.line}", what=what, drift=True)
+
+
+def _row(spec: SpecFolder, state: SpecState, task: SpecTask, moved: frozenset[str]) -> TaskStatus:
     run = state.runs.get(task.id, "")
     if task.done:
-        standing = TaskStanding.PROVED if state.is_proved(task) else TaskStanding.DONE
+        proved = state.is_proved(task) and moved.isdisjoint(task.touches)
+        standing = TaskStanding.PROVED if proved else TaskStanding.DONE
         return TaskStatus(task=task, standing=standing, run=run)
     standings = {RunState.WAITING: TaskStanding.WAITS, RunState.WORKING: TaskStanding.BEGUN}
     found = run_state(spec, run) or RunState.ENDED
