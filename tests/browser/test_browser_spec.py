@@ -47,7 +47,7 @@ def test_what_a_specification_leaves_open_is_answered_and_what_is_proved_is_not_
     card = tab.css(".spec")
     card.css("summary").click()
     card.button("Ask what is unclear").click()
-    tab.text("what is unclear is asked").seen()
+    tab.css(".model-says").having("It is asked.").seen()
     tab.status("ready")
     question = card.label("Are empty lines counted? (yes, no)")
     question.seen()
@@ -55,6 +55,7 @@ def test_what_a_specification_leaves_open_is_answered_and_what_is_proved_is_not_
     tab.shot("spec-questions-1280")
     question.fill("yes")
     card.button("Answer").click()
+    tab.css(".model-says").having("It is clear.").seen()
     question.gone()
     tab.status("ready")
     assert (folder / "spec.md").read_text() == CLEAR
