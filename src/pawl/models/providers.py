@@ -249,7 +249,7 @@ class Provider:
             return environment[name].strip()
         if not self.key_env:
             return ""
-        page = f"; a key is made at {self.key_page}" if self.key_page else ""
+        page = f"; create one at {self.key_page}" if self.key_page else ""
         raise NotAuthorized(
             f"there is no key for {self.name!r}",
             advice=f"set {' or '.join(self.key_env)} in the environment or in .env{page}",

@@ -33,7 +33,8 @@ SAME = (
         lambda m: " ".join(m[0].split()),
     ),
     # A call that takes long is shown with its seconds, and cut to make room for them.
-    (re.compile(r"^(· strict_patch app.py)\n +(changed .*), \d+\.\d s$", re.MULTILINE), r"\1 → \2"),
+    (re.compile(r"^(· \w+ \S+)\n +(c.*), \d+\.\d s$", re.MULTILINE), r"\1 → \2"),
+    (re.compile(r"^(· \w+), \d+\.\d s$", re.MULTILINE), r"\1"),
     (re.compile(r"(\d+ lines?|…),\s+\d+\.\d\s+s$", re.MULTILINE), r"\1"),
     (re.compile(r"^(✗ run_command for n in 1).*… → (exit 3)(?:, \d+\.\d s)?$", re.MULTILINE), r"\1… → \2"),
     (re.compile(r"^[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] (\S+ \S+).*$", re.MULTILINE), r"⠋ \1…"),
@@ -41,8 +42,9 @@ SAME = (
     (re.compile(r"\br[0-9a-f]{8}\b"), "r5161e0c6"),
     (re.compile(r"\bc[0-9a-f]{8}\b"), "c5161e0c6"),
     (re.compile(r"\d[\d,]* tokens"), "900 tokens"),
+    (re.compile(r"\btokens in, \d+ out"), "tokens in, 9 out"),
     (re.compile(r"\b[0-9a-f]{12}\b"), "5161e0c65161"),
-    (re.compile(r"^(\d+  )\d\d:\d\d ", re.MULTILINE), r"\g<1>09:30 "),
+    (re.compile(r"^(\d+  (?:c5161e0c6  )?)\d\d:\d\d ", re.MULTILINE), r"\g<1>09:30 "),
 )
 WIDTHS = pytest.mark.parametrize("columns", [50, 80, 120])
 SETTLED, WRITTEN_AFTER = 3.0, 20.0
@@ -248,3 +250,52 @@ def test_screens_of_the_first_start_and_of_the_choice_of_a_model_are_as_they_wer
                 file.write('[models."openai/*"]\nimages = true\n')
             screens.typed("what is on @shot.png beside @app.py:2?", ("run r", ""), name="picture")
             screens.leaves()
+
+
+@WIDTHS
+def test_screens_of_words_notes_modes_outputs_and_what_can_be_taken_up_are_as_they_were(
+    place: Place, quiet: None, columns: int
+):
+    words = ("what does @app.py do?", "--model", place.model(TYPED), "--mode", "chat")
+    with place.open(*words, columns=columns, rows=60) as seen:
+        screens = Screens(seen, columns)
+        seen.expect("run r")
+        screens.shows("words", "\n› w", until="\n›\n")
+        screens.typed("#we release on Fridays", ("remembered as", ""), name="note")
+        seen.type("\x1b[Z")
+        seen.expect_status("scripted")
+        screens.typed("/mode", name="mode")
+        screens.typed("!mkdir .benchmarks; touch .coverage; exit 3", ("exit 3", ""), name="by-products")
+        screens.typed("/resume", ("which?", "\r"), ("Enter: none]", ""), name="resume")
+        screens.leaves()
+
+
+REFUSED = """
+[[turn]]
+match = { user = "The checks refuse this work" }
+answer = { calls = [{ name = "strict_patch", arguments = { path = "one.py", old = "onne", new = "1" } }] }
+[[turn]]
+match = { user = "Task 1 of 2", answered = [] }
+answer = { calls = [{ name = "file_write", arguments = { path = "one.py", content = "one = onne\\n" } }] }
+[[turn]]
+match = { user = "Task 2 of 2", answered = [] }
+answer = { calls = [{ name = "file_write", arguments = { path = "two.py", content = "two = 2\\n" } }] }
+[[turn]]
+times = 0
+answer = "Done."
+"""
+
+
+@pytest.mark.whole
+@WIDTHS
+def test_screens_of_tasks_refusals_and_whole_outputs_are_as_they_were(place: Place, quiet: None, columns: int):
+    with place.open("--model", place.model(REFUSED), "--approve", "never", columns=columns, rows=60) as seen:
+        screens = Screens(seen, columns)
+        seen.expect_status("scripted")
+        seen.paste("Task:\n1. write one.py\n2. write two.py\nScope: one.py, two.py")
+        seen.type("\r")
+        seen.expect("\nscripted:script.toml · ")
+        screens.shows("tasks", "\n› T", until="\n›\n")
+        seen.type("\x0f")
+        screens.shows("expanded", "\n· file_write", until="\n›\n")
+        screens.leaves()

@@ -102,7 +102,7 @@ function Models() {
                   key="t"
                   busy={busy === one.model}
                   onClick={() => test(one.model)}
-                  title="asks it a few little tasks; this may cost"
+                  title="gives it a few small tasks; this may cost"
                 >
                   Test
                 </Button>,

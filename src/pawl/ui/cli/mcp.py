@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pawl.core.errors import NotFound, UsageError
 from pawl.ui.cli.call import Call
 from pawl.ui.cli.parser import Command, mixed
+from pawl.ui.screen.screen import counted
 
 if TYPE_CHECKING:
     from pawl.agent.mcp_pins import Pin
@@ -256,7 +257,9 @@ def _trust(shop: Project, call: Call) -> int:
     if not agrees:
         call.out.say(f"not agreed; nothing of {known.name} is offered to a model (--yes agrees)")
         return WAITS
-    call.out.say(f"agreed: {len(pin.tools)} tools; calls are asked about unless a rule allows mcp__{known.name}__*")
+    call.out.say(
+        f"agreed: {counted(len(pin.tools), 'tool')}; calls are asked about unless a rule allows mcp__{known.name}__*"
+    )
     return 0
 
 

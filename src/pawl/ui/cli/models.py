@@ -58,7 +58,7 @@ def models(shop: Project, call: Call) -> int:
         ready = [one.name for one in providers if one.key_env and one.has_key(environment)]
         call.out.say(f"keys are set for: {', '.join(ready) or 'no provider'}")
         call.out.say(f"need no key: {', '.join(one.name for one in providers if not one.key_env)}")
-        call.out.say(f"known too: {', '.join(one.name for one in providers if not one.has_key(environment))}")
+        call.out.say(f"also known: {', '.join(one.name for one in providers if not one.has_key(environment))}")
     return 0 if all(one.ready is not False for one in found) else 1
 
 

@@ -111,7 +111,7 @@ def begin(sitting: TerminalSession) -> None:
     sitting.face.activity("")
     request = " ".join(sitting.call.options.request).strip()
     if request:
-        sitting.job(lambda: sitting.request(request), listens=True)
+        sitting.entered(request)
 
 
 def look_for_files(sitting: TerminalSession) -> None:
