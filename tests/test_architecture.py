@@ -256,6 +256,21 @@ def modules_open_with_a_docstring(module: Module) -> list[str]:
     return [] if ast.get_docstring(module.tree) else ["1: no docstring"]
 
 
+def names_are_bound_once(module: Module) -> list[str]:
+    """A module's own names: the second of two constants of one name counts for whoever imports the first."""
+    bound: dict[str, int] = {}
+    found = []
+    for node in module.tree.body:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        for name in (one.id for one in targets if isinstance(one, ast.Name)):
+            if name in bound:
+                found.append(f"{node.lineno}: {name} is bound in line {bound[name]}")
+            bound[name] = node.lineno
+    return found
+
+
 def errors_are_caught_by_name(module: Module) -> list[str]:
     if module.path in OUTERMOST:
         return []
@@ -349,6 +364,7 @@ EVERYWHERE: tuple[Rule, ...] = (
     imports_are_absolute,
     names_say_something,
     modules_open_with_a_docstring,
+    names_are_bound_once,
     errors_are_caught_by_name,
     nothing_is_mocked,
     nothing_sleeps,
@@ -379,6 +395,7 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (modules_are_short, STORE, "x = 1\n" * (MODULE_LINES + 1)),
     (functions_are_short, STORE, f"async def f():\n{LONG_BODY}"),
     (signatures_are_narrow, STORE, "class C:\n    def f(self, a, b, c, d, e, *, f, g): ..."),
+    (names_are_bound_once, STORE, "FILES = ('a',)\nFILES: tuple[str, ...] = ('b',)"),
     (booleans_have_names, STORE, "def f(a, deep=True): ..."),
     (booleans_have_names, STORE, "def f(deep: bool, /): ..."),
     (names_say_something, "src/pawl/store/path_utils.py", ""),
@@ -417,6 +434,7 @@ SOUND: list[tuple[Rule, str, str]] = [
     (functions_are_short, STORE, f"def f():\n{LONG_BODY}".removesuffix(f"    x = {FUNCTION_LINES - 1}\n")),
     (signatures_are_narrow, STORE, "class C:\n    def f(self, a, b, c, d, e, *, f): ..."),
     (booleans_have_names, STORE, "def f(a=1, *, deep: bool = False): ..."),
+    (names_are_bound_once, STORE, "FILES = ('a',)\ndef f():\n    FILES = ('b',)"),
     (errors_are_caught_by_name, STORE, "try: x()\nexcept BaseException:\n    undo()\n    raise"),
     (one_module_reads_the_environment, "src/pawl/settings/config.py", 'import os\nos.environ["HOME"]'),
     (one_module_starts_git, STORE, 'raise UsageError("see", advice="git init, or leave it out")'),

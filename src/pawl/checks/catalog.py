@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pawl.checks import report_readers as registry
 from pawl.checks.output import ANYWHERE, Origin, cleaned
-from pawl.checks.project_facts import PROJECT_FILES, Folder, dependencies, nested_projects, text
+from pawl.checks.project_facts import NESTED_MARKS, Folder, dependencies, nested_projects, text
 from pawl.checks.report import TestReport
 from pawl.checks.report_readers import PARSERS
 from pawl.checks.task_files import leads_to
@@ -303,7 +303,7 @@ def first_named(command: str) -> Framework | None:
 
 def _own_paths(files: Folder) -> list[str]:
     """Without what nested projects test themselves where the root is none like them; Python is tested from the root."""
-    alike = any(files.exists(name) for name in PROJECT_FILES)
+    alike = any(files.exists(name) for name in NESTED_MARKS)
     nested = () if alike else tuple(f"{folder}/" for folder in nested_projects(files))
     return [path for path in files.walk() if path.endswith(".py") or not path.startswith(nested)]
 

@@ -182,7 +182,7 @@ def is_named(path: str, patterns: Iterable[str]) -> bool:
     return any(fnmatch.fnmatchcase(path if "/" in one else name, one) for one in patterns)
 
 
-PROJECT_FILES = ("package.json", "go.mod", "Cargo.toml")
+NESTED_MARKS = ("package.json", "go.mod", "Cargo.toml")
 """A folder with one of these is a project."""
 _DEEPEST = 3
 _MOST_NESTED = 8
@@ -194,7 +194,7 @@ _NOT_PROJECTS = frozenset(
 def nested_projects(files: Folder) -> tuple[str, ...]:
     """Folders below the root that are projects and do not lie in one already found; a bounded number."""
     found: list[str] = []
-    marked = {posixpath.dirname(path) for path in files.walk() if posixpath.basename(path) in PROJECT_FILES}
+    marked = {posixpath.dirname(path) for path in files.walk() if posixpath.basename(path) in NESTED_MARKS}
     for folder in sorted(marked - {""}, key=lambda one: (one.count("/"), one)):
         parts = folder.split("/")
         inside = any(folder.startswith(f"{other}/") for other in found)

@@ -124,6 +124,13 @@ def calls(tmp_path: Path) -> dict[str, list[list[str]]]:
         "mcp": [["mcp", "list"], ["mcp", "test", f"no{BAD}"]],
         "acp": [["acp", f"no{BAD}"], ["acp"]],
         "spec": [["spec", "status", "--spec", f"no{BAD}"], ["spec", "new", f"idea {BAD}", "--dry-run"]],
+        "queue": [
+            ["queue", "add", f"explain {BAD}", *model],
+            ["queue", "run"],
+            ["queue", "list"],
+            ["queue", "show", "1"],
+        ],
+        "worker": [["worker", "--drain"]],
         "web": [["web", "--page", f"no{BAD}"]],
         "permissions": [["permissions"], ["permissions", "check", f"Bash(ls {BAD})"], ["permissions", "check", BAD]],
         "trust": [["trust"], ["trust", "--list"]],
