@@ -1,5 +1,7 @@
 /** Numbers and times as they are shown. */
 
+import type { Standing } from "./types";
+
 export { seconds } from "./events/reduce";
 
 export const money = (value: number | null | undefined): string => {
@@ -53,4 +55,9 @@ export const VERDICT = {
   "nothing to prove": "plain",
 } as const;
 
-export const STANDING = { pass: ["✓", "good"], fail: ["✗", "bad"], skipped: ["–", "plain"] } as const;
+const STANDING = { pass: ["✓", "good"], fail: ["✗", "bad"], skipped: ["–", "plain"] } as const;
+
+/** The sign and the tone of a check; findings that do not count against the change are told, in a sign of their own. */
+export function signOf(standing: Standing, told = false): readonly [string, string] {
+  return told && standing === "fail" ? ["!", "warn"] : (STANDING[standing] ?? [standing, "plain"]);
+}

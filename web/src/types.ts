@@ -93,6 +93,7 @@ export interface CheckResult {
   flaky?: string[];
   part?: string;
   left_out?: string[];
+  advisory?: boolean;
 }
 
 export interface ChangeRow {

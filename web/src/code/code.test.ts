@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { DELIVERY, plain, VERDICT } from "../format";
+import { DELIVERY, plain, signOf, VERDICT } from "../format";
 import { points } from "../panes/points";
 import { perRun } from "../panes/spent";
 import { parseRoute } from "../place";
@@ -80,6 +80,12 @@ describe("what is shown", () => {
         .filter(([, [, tone]]) => tone === "good")
         .map(([key]) => key),
     ).toEqual(["DONE"]);
+  });
+
+  it("tells findings that do not count in a sign of their own", () => {
+    expect(signOf("fail")).toEqual(["✗", "bad"]);
+    expect(signOf("fail", true)).toEqual(["!", "warn"]);
+    expect(signOf("pass", true)).toEqual(["✓", "good"]);
   });
 
   it("sums requests by run, and knows no cost where one price is unknown", () => {

@@ -2,7 +2,7 @@ import { useMemo, useState } from "react";
 import { post } from "../api";
 import { attempt, Badge, Button, Card, Empty, Trouble } from "../components";
 import { useStore, verify } from "../events/store";
-import { clock, plain, plural, STANDING, seconds, VERDICT } from "../format";
+import { clock, plain, plural, seconds, signOf, VERDICT } from "../format";
 import { go } from "../place";
 import type { CheckResult, Diagnostic, Report } from "../types";
 import { tests } from "../work/tests";
@@ -122,7 +122,7 @@ function Proof({ title, verdict, stale, checks, reasons, notes }: ProofProps) {
 }
 
 function Step({ check }: { check: CheckResult }) {
-  const [sign, tone] = STANDING[check.standing];
+  const [sign, tone] = signOf(check.standing, check.advisory);
   const old = typeof check.old === "number" ? check.old : check.old.length;
   return (
     <details className="proof-step" open={check.standing === "fail"}>

@@ -14,7 +14,7 @@ import {
   useLoaded,
 } from "../components";
 import { change, isAtWork, promote, useStore } from "../events/store";
-import { count, DELIVERY, money, plural, STANDING, seconds, VERDICT } from "../format";
+import { count, DELIVERY, money, plural, seconds, signOf, VERDICT } from "../format";
 import type { Change, Report } from "../types";
 import { sendRequest } from "./Composer";
 import { tests } from "./tests";
@@ -90,11 +90,15 @@ export function Evidence({ report }: { report: Report }) {
       </div>
       {report.verdicts.length > 0 && (
         <div className="checks-line">
-          {report.verdicts.map((one) => (
-            <span key={one.step} title={one.reason} className={`step ${STANDING[one.standing]?.[1] ?? "plain"}`}>
-              {one.step} {STANDING[one.standing]?.[0] ?? one.standing}
-            </span>
-          ))}
+          {report.verdicts.map((one) => {
+            const [sign, tone] = signOf(one.standing, report.verdict === "verified");
+            return (
+              <span key={one.step} title={one.reason} className={`step ${tone}`}>
+                {one.step} {sign}
+                {sign === "!" && " (told, not counted)"}
+              </span>
+            );
+          })}
         </div>
       )}
       <Lines label="refused" lines={report.refused} tone="bad" />

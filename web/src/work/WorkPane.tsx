@@ -15,7 +15,7 @@ import {
 } from "../components";
 import { type Block, type RunView, turnsToBlocks } from "../events/reduce";
 import { change, refresh, setConversation, useStore } from "../events/store";
-import { clock, day, plural, STANDING, seconds } from "../format";
+import { clock, day, plural, seconds, signOf } from "../format";
 import { go } from "../place";
 import type { ConversationRow, SessionState, Turn } from "../types";
 import { Approval, ShellQuestion } from "./Approval";
@@ -300,7 +300,7 @@ const BlockView = memo(({ block, live, said }: { block: Block; live: boolean; sa
       );
     case "check": {
       const { result } = block;
-      const [sign, tone] = STANDING[result.standing];
+      const [sign, tone] = signOf(result.standing, result.advisory);
       return (
         <button type="button" className="check-line" onClick={() => go("proof")} title="show in Proof">
           <span className={tone}>{sign}</span> {result.step}
