@@ -374,6 +374,17 @@ def test_context_and_cost_are_told_after_each_answer_and_go_on_after_an_interrup
     assert done.cost == meters[-1].cost
 
 
+def test_a_run_that_was_only_made_begins_and_one_that_was_stopped_is_resumed(notes: Story):
+    notes.model_says(call("file_write", path="a.txt", content="a\n"), say("Written."))
+    with notes.session() as session:
+        run = session.begin(order(notes, "write a.txt"))
+        notes.meanwhile = once(ToolStarted, session.interrupt)
+        session.resume(run)
+    with notes.session() as session:
+        session.resume(run)
+    assert [one.resumed for one in notes.events if isinstance(one, RunBegun)] == [False, True]
+
+
 @pytest.mark.whole
 def test_the_events_of_a_command_begin_with_the_run_and_end_with_its_report(story: Story):
     story.model_says(*FIX)

@@ -102,7 +102,7 @@ class RunExecutor:
         """Walk to the end of the run, to where it waits for the user, or to where it is stopped."""
         if resumed:
             self._recall()
-        self._begin(resumed=resumed)
+        self._begin(resumed=resumed and self.place.at != RunNode.INTENT)
         # A run that is stopped stands where it was; the record says why.
         with self._workbench(since=since) as bench, suppress(*RESUMABLE), ExitStack() as landing:
             while self.place.at != RunNode.END:

@@ -373,7 +373,9 @@ class Session:
             self._order, self._still = order, False
             self._stop = None if self.cancel is not None else CancelToken()
             try:
-                opening = "" if self._carrier is not None else "resume" if resumed else "startup"
+                # A run that stands at its beginning was made and not yet carried.
+                begun = resumed and now.place.at != RunNode.INTENT
+                opening = "" if self._carrier is not None else "resume" if begun else "startup"
                 self._carrier = self._executor(now.place, order, opening)
                 report = self._carrier.go(resumed=resumed, since=since)
             finally:
