@@ -97,10 +97,12 @@ def test_after_a_tick_every_write_is_later_than_the_given_time(tmp_path: Path):
 @pytest.mark.slow
 def test_what_is_absurdly_deep_is_held_back(stand: Stand):
     bench = stand.bench()
-    deep = "import os\nfor number in range(700):\n os.mkdir('d')\n os.chdir('d')\nopen('bottom', 'w').close()"
+    lines = ("import os", "for number in range(700):", " os.mkdir('d')", " os.chdir('d')")
+    deep = "\n".join((*lines, f" if number in ({DEEPEST - 2}, 699): open('file', 'w').close()"))
     assert bench.run(Execution(argv=("python3", "-c", deep))).ok
     captured = bench.capture()
     assert captured.held == (HeldBack("/".join("d" * (DEEPEST + 1)), HeldReason.TOO_DEEP),)
+    # The folders down to the file that is not too deep, and that file; folders with nothing in them are no change.
     assert len(captured.changes) == DEEPEST
 
 
