@@ -126,7 +126,8 @@ def calls(site: Site) -> Iterator[tuple[tuple[str, ...], bytes]]:
         trust {chance.choice(("--list", "--revoke"))} | promote | audit | verify --all | fix --dry-run --seconds 1
         dev start --seconds 2 | dev status | dev logs | dev stop | history --all --json | history --runs | requests
         scores | permissions | skills | agents | mcp list | acp | web --no-open --page made-none
-        spec status | spec orchestrate | setup --list | diff --evidence | undo | redo | restore | gc --days 0"""
+        spec status | spec orchestrate | queue list | worker --drain | queue stats
+        setup --list | diff --evidence | undo | redo | restore | gc --days 0"""
     typed = f"make made.py\n/status\n/diff\n/export {site.folder}/workspace/made.md\n/exit\n".encode()
     unproved = ("--approve", "never", "--accept-unverified")
     simple = ("--approve", "never", "--simple", "1", "--no-reflex", "--no-generate", "--no-escalate")
@@ -145,6 +146,7 @@ def calls(site: Site) -> Iterator[tuple[tuple[str, ...], bytes]]:
         (("ask", *model, "what is the secret?"), b""),
         (("do", *model, *unproved, "--commit", "--seconds", _seconds(), "make made.py"), b""),
         (("do", *model, "-p", "--output-format", "stream-json", "--seconds", _seconds(), "make made.py"), b""),
+        (("queue", "add", *model, "--accept-unverified", "--seconds", _seconds(), "make made.py"), b""),
         (("approve", chance.choice(("--yes", "--reject=x"))), b""),
         (("loop", *model, *simple), b""),
         (("session", *model), typed),
