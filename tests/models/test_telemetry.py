@@ -298,17 +298,23 @@ def test_spans_reach_a_collector_with_the_key_that_the_user_gave_for_it(monkeypa
     assert CANARY.encode() not in body
 
 
+def listening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, contents: bool) -> tuple[Collector, str]:
+    """A collector of what is told, and a model that says hello."""
+    collector = Collector(contents=contents)
+    monkeypatch.setattr(Telemetry, "open", lambda environment: collector.telemetry)
+    script = tmp_path / "turns.toml"
+    script.write_text('[[turn]]\nanswer = "It says hello."\n')
+    return collector, f"scripted:{script}"
+
+
 @pytest.mark.spec("B13")
 def test_a_question_leaves_a_span_with_what_was_said_where_that_is_asked_for(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    collector = Collector(contents=True)
-    monkeypatch.setattr(Telemetry, "open", lambda environment: collector.telemetry)
-    script = tmp_path / "turns.toml"
-    script.write_text('[[turn]]\nanswer = "It says hello."\n')
+    collector, model = listening(tmp_path, monkeypatch, contents=True)
     with site.open() as shop:
         text = f"What is this? My token={CANARY}"
-        Session(shop).do(RunRequest(text=text, mode=Mode.CHAT, intent=Intent.READ, model=f"scripted:{script}"))
+        Session(shop).do(RunRequest(text=text, mode=Mode.CHAT, intent=Intent.READ, model=model))
     (span,) = collector.spans
     attributes = dict(span.attributes or {})
     assert "What is this?" in attributes["gen_ai.input.messages"]
@@ -321,16 +327,13 @@ def test_a_question_leaves_a_span_with_what_was_said_where_that_is_asked_for(
 def test_a_role_of_the_users_own_keeps_its_temperature_outside_of_tiers(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    collector = Collector(contents=False)
-    monkeypatch.setattr(Telemetry, "open", lambda environment: collector.telemetry)
-    script = tmp_path / "turns.toml"
-    script.write_text('[[turn]]\nanswer = "It says hello."\n')
+    collector, model = listening(tmp_path, monkeypatch, contents=False)
     with site.open() as shop:
         roles = shop.config.file.parent / "roles"
         roles.mkdir(parents=True, exist_ok=True)
         words = 'description = "d"\nprompt = "roles/artisan"\ntools = ["file_read"]\ntemperature = 0.4\n'
         (roles / "artisan.toml").write_text(words)
-        Session(shop).do(RunRequest(text="What is it?", mode=Mode.CHAT, model=f"scripted:{script}"))
+        Session(shop).do(RunRequest(text="What is it?", mode=Mode.CHAT, model=model))
     assert [dict(span.attributes or {})["gen_ai.request.temperature"] for span in collector.spans] == [0.4]
 
 
@@ -338,12 +341,9 @@ def test_a_role_of_the_users_own_keeps_its_temperature_outside_of_tiers(
 def test_the_requests_of_a_job_are_below_its_run_its_worker_and_its_time_in_the_queue(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    collector = Collector(contents=False)
-    monkeypatch.setattr(Telemetry, "open", lambda environment: collector.telemetry)
-    script = tmp_path / "turns.toml"
-    script.write_text('[[turn]]\nanswer = "It says hello."\n')
+    collector, model = listening(tmp_path, monkeypatch, contents=False)
     with site.open() as shop:
-        order = RunRequest(text="", mode=Mode.CHAT, intent=Intent.READ, model=f"scripted:{script}")
+        order = RunRequest(text="", mode=Mode.CHAT, intent=Intent.READ, model=model)
         add(shop, JobWish(order=order), ["What is this?"])
         worker = QueueWorker(config=shop.config, store=shop.store, stop=CancelToken(), settings=QueueSettings())
         worker.work(drains=True)

@@ -156,18 +156,27 @@ def test_two_workers_carry_jobs_of_two_projects_by_their_dependencies(
     assert "1 blocked, 3 done" in repository("queue", "watch").lines[-1]
 
 
+def slow_model(tmp_path: Path) -> str:
+    """A model that writes one.txt and takes its time for each answer."""
+    name = script(tmp_path, "slow", writing("one.txt", "one\n"), {"text": "Written."})
+    text = (tmp_path / "slow.jsonl").read_text().replace('"times": 0', '"times": 0, "delay_ms": 1500')
+    (tmp_path / "slow.jsonl").write_text(text)
+    return name
+
+
+def kill_the_worker_of_a_job(repository: Pawl, tmp_path: Path) -> None:
+    assert repository("queue", "add", "write one.txt", "--model", slow_model(tmp_path)).code == 0
+    with repository.started("worker", until="job 1: taken") as process:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+
 @pytest.mark.whole
 @pytest.mark.spec("A4", "F9")
 def test_the_job_of_a_worker_that_was_killed_is_taken_over_and_promoted_once(
     repository: Pawl, tmp_path: Path, state_directory: Path
 ):
-    slow = script(tmp_path, "slow", writing("one.txt", "one\n"), {"text": "Written."})
-    text = (tmp_path / "slow.jsonl").read_text().replace('"times": 0', '"times": 0, "delay_ms": 1500')
-    (tmp_path / "slow.jsonl").write_text(text)
-    assert repository("queue", "add", "write one.txt", "--model", slow).code == 0
-    with repository.started("worker", until="job 1: taken") as process:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+    kill_the_worker_of_a_job(repository, tmp_path)
     assert jobs_of(state_directory)[0].standing == "running"
     said = repository("queue", "run")
     assert said.code == 0 and "job 1: taken again, attempt 2" in said.out, said
@@ -180,13 +189,7 @@ def test_the_job_of_a_worker_that_was_killed_is_taken_over_and_promoted_once(
 def test_a_job_that_kills_its_workers_stops_after_so_many_attempts(repository: Pawl, tmp_path: Path, monkeypatch):
     (tmp_path / "config.toml").write_text("[queue]\nattempts = 1\n")
     monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
-    slow = script(tmp_path, "slow", writing("one.txt", "one\n"), {"text": "Written."})
-    text = (tmp_path / "slow.jsonl").read_text().replace('"times": 0', '"times": 0, "delay_ms": 1500')
-    (tmp_path / "slow.jsonl").write_text(text)
-    assert repository("queue", "add", "write one.txt", "--model", slow).code == 0
-    with repository.started("worker", until="job 1: taken") as process:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+    kill_the_worker_of_a_job(repository, tmp_path)
     said = repository("queue", "run")
     assert said.code == 1 and "stopped after 1 attempts: its worker died each time" in said.out, said
     assert not (repository.workspace / "one.txt").exists()
