@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Iterator
 
 from pawl.core.errors import NotFound
+from pawl.core.patch import text_hunks
 from pawl.core.redact import redacted
 from pawl.workspace.bench_files import Files
 
@@ -44,8 +44,9 @@ class TrialFiles:
         for path, after in self._written.items():
             before = self._files.read(path) if self._files.exists(path) else b""
             yield path
-            old, new = (data.decode("utf-8", "replace").splitlines() for data in (before, after or b""))
-            yield from list(difflib.unified_diff(old, new, lineterm=""))[2:]
+            for hunk in text_hunks(path, before, after or b""):
+                yield hunk.header
+                yield from (line.decode("utf-8", "replace").rstrip("\r\n") for line in hunk.lines)
 
 
 def patch_of(files: Files, call: Callable[[TrialFiles], object]) -> tuple[str, ...]:

@@ -87,8 +87,11 @@ class Jobs(StorePart):
             raise UnknownEntry(f"there is no job {number}", advice="'pawl queue list' lists them")
         return _job(found[0])
 
-    def of_run(self, run: str) -> int | None:
-        row = self._database.first("SELECT job FROM job_run WHERE run = ?", (readable(run),))
+    def number_of(self, name: str) -> int | None:
+        """The job that is named by its number or by one of its runs; None where no run of a job is called so."""
+        if name.isascii() and name.isdigit() and len(name) < 18:
+            return int(name)
+        row = self._database.first("SELECT job FROM job_run WHERE run = ?", (readable(name),))
         return None if row is None else int(row[0])
 
     def list(self, *, state: JobState | None = None, ended_since: str | None = None) -> Sequence[Job]:

@@ -200,6 +200,15 @@ def test_a_job_that_kills_its_workers_stops_after_so_many_attempts(repository: P
 
 @pytest.mark.whole
 @pytest.mark.spec("A4")
+def test_a_queue_that_is_paused_is_not_called_done(repository: Pawl, tmp_path: Path):
+    assert repository("queue", "add", "write one.txt", "--model", writer(tmp_path, "one")).code == 0
+    assert repository("queue", "pause", "--all").code == 0
+    said = repository("queue", "run")
+    assert said.code == 5 and "1 job: 1 queued" in said.out and "the queue is paused" in said.out, said
+
+
+@pytest.mark.whole
+@pytest.mark.spec("A4")
 def test_a_job_that_is_paused_or_cancelled_while_it_works_promotes_nothing(
     repository: Pawl, tmp_path: Path, state_directory: Path
 ):

@@ -98,7 +98,7 @@ def _provider(model: str) -> str:
 
 def _dependency(store: Store, name: str) -> JobDependency:
     """A job by its number, or a run by its id; the run of a job stands for the job, which may have another later."""
-    number = int(name) if name.isascii() and name.isdigit() and len(name) < 18 else store.jobs.of_run(name)
+    number = store.jobs.number_of(name)
     if number is not None:
         return JobDependency(job=store.jobs.get(number).id)
     if store.runs.is_known(name):

@@ -182,7 +182,7 @@ def _named(shop: Project, call: Call, *, most: int | None = None) -> list[int]:
     """The jobs that the words name, by number or run."""
     found = []
     for word in call.options.words:
-        number = int(word) if word.isascii() and word.isdigit() and len(word) < 18 else shop.store.jobs.of_run(word)
+        number = shop.store.jobs.number_of(word)
         if number is None:
             raise UnknownEntry(f"there is no job {word!r}", advice="'pawl queue list' lists them")
         found.append(shop.store.jobs.get(number).id)
@@ -360,14 +360,18 @@ def _run(shop: Project, call: Call) -> int:
     state, ended = jobs.state(), jobs.list(ended_since=began)
     waits = jobs.list(state=JobState.WAITING)
     code = next((code for outcome, code in _CODES.items() if any(one.outcome is outcome for one in ended)), 0)
-    code = code or (EXIT_WAITING if waits else 0)
+    # Paused meanwhile, or its workers died: what was not carried out is not done.
+    left = [one for one in jobs.list() if one.state in (JobState.QUEUED, JobState.RUNNING)]
+    code = code or (EXIT_WAITING if waits else 0 if all(one.blocked for one in left) else _CODES[JobOutcome.PARTLY])
     if state.left is not None and state.left <= 0 and not jobs.is_idle():
         raise BudgetExceeded(
             f"the budget of the queue is used up: {money(state.spent)} of {money(budget)}",
             advice="what is left stays queued: 'pawl queue run --budget USD' goes on",
         )
-    body = {"jobs": [job_json(one) for one in (*ended, *waits)], "exit_code": code}
-    return call.answer(body, _summary((*ended, *waits)) if ended or waits else "nothing to do", code)
+    body = {"jobs": [job_json(one) for one in (*ended, *waits)], "left": [one.id for one in left], "exit_code": code}
+    every = (*ended, *waits, *left)
+    told = _summary(every) + ("; the queue is paused" if state.paused else "") if every else "nothing to do"
+    return call.answer(body, told, code)
 
 
 def _work_together(shop: Project, call: Call, many: int) -> None:
