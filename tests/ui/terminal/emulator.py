@@ -64,6 +64,12 @@ class Emulator:
         while not self.bottom or text not in self.bottom[-1]:
             assert time.monotonic() < deadline and self.more(deadline), f"{text!r} did not come:\n{self.text}"
 
+    def expect_idle(self) -> None:
+        """Waits until the last line offers no key that stops or answers something."""
+        deadline = time.monotonic() + PATIENCE
+        while not self.bottom or "Esc " in self.bottom[-1]:
+            assert time.monotonic() < deadline and self.more(deadline), f"something still works:\n{self.text}"
+
     def type(self, text: str) -> None:
         os.write(self._master, text.encode())
 

@@ -71,7 +71,8 @@ class Screens:
             self.seen.expect_status("/help")
 
     def shows(self, name: str, start: str, until: str = "") -> None:
-        """Waits until the text from the last `start` on, and before the last `until`, is that of the file."""
+        """Waits until the text from the last `start` on is that of the file; with `until`, the text before the last one,
+        and until nothing works any more."""
         file = FOLDER / f"{name}-{self.columns}.txt"
         wanted = file.read_text() if file.exists() else None
         deadline = time.monotonic() + (nursery.PATIENCE if wanted else WRITTEN_AFTER)
@@ -84,6 +85,9 @@ class Screens:
             self.new.append(name)
         else:
             assert shown == wanted
+        if until:
+            # The input is drawn before the session knows that its last command has ended.
+            self.seen.expect_idle()
 
     def _shown(self, start: str, until: str) -> str:
         text = f"\n{self.seen.text}"
