@@ -170,3 +170,42 @@ def test_two_slips_in_one_function_are_found_together(repair):
     names: dict = {}
     exec(repaired.patched(), names)
     assert [n for n in range(20) if names["prime"](n)] == [2, 3, 5, 7, 11, 13, 17, 19]
+
+
+def _choice(repair, document, test="test_pay"):
+    """The patches for a function of which few examples are known, that several operators meet."""
+    source = f'''
+        def pay(hours, rate):
+            """{document}"""
+            return hours
+    '''
+    tests = f"""
+        from pay import pay
+
+        def {test}():
+            assert pay(2, 2) == 4
+            assert pay(0, 0) == 0
+    """
+    return repair({"pay.py": source, "test_pay.py": tests})
+
+
+@pytest.mark.spec("F1")
+@pytest.mark.parametrize(
+    ("document", "test", "wanted"),
+    [
+        ("The hours times the rate.", "test_pay", "*"),
+        ("The hours and the rate added up.", "test_pay", "+"),
+        ("Pay.", "test_product_of_hours_and_rate", "*"),
+        ("Pay.", "test_sum_of_hours_and_rate", "+"),
+    ],
+)
+def test_of_patches_that_pass_the_one_that_the_words_ask_for_comes_first(repair, document, test, wanted):
+    repaired = _choice(repair, document, test)
+    assert {f"hours {wanted} rate", f"rate {wanted} hours"} & {repaired.patched().rpartition("return ")[2].strip()}
+
+
+@pytest.mark.spec("F1")
+def test_ways_to_write_the_same_change_of_a_line_are_one_alternative(repair):
+    ended = _choice(repair, "Pay.").ended
+    ideas = [(patch.group, patch.line) for patch in ended.patches]
+    assert len(ideas) == len(set(ideas)) > 1

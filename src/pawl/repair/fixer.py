@@ -13,13 +13,13 @@ from pawl.checks.climb import StopPolicy
 from pawl.checks.packages import PackagePolicy, provide
 from pawl.checks.project_facts import Folder, dependencies
 from pawl.checks.steps import amount
-from pawl.checks.verdict import Evidence, Requirements
+from pawl.checks.verdict import Evidence, Requirements, proves
 from pawl.checks.verifier import Verifier
 from pawl.checks.whole_suite import begin_whole_suite
 from pawl.code.languages import is_test
 from pawl.core.change import ChangeSet, EntryKind
-from pawl.core.diagnostic import CheckResult, Diagnostic, Location, Status
-from pawl.core.errors import Conflicted, PromotionFailed, ProtectedRefused, Refused
+from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Location, Status
+from pawl.core.errors import CannotFix, Conflicted, PromotionFailed, ProtectedRefused, Refused
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import plain
 from pawl.repair.ground import ENDS, PythonGround, failing_tests, is_uncollected, shown, start_script
@@ -154,6 +154,8 @@ class _Fixer(RepairStrategy[PythonGround]):
             if self.found():
                 return None
         self.ground.refuse_not_run()
+        if first.standing is Status.PASS and not proves(first):
+            raise CannotFix(f"no test passed: {first.reason}", advice="let the tests run that are skipped")
         others = self.not_asked(first)
         notes = tuple(self.ground.notes)
         counts = first.counts
@@ -209,6 +211,8 @@ class _Fixer(RepairStrategy[PythonGround]):
         if broken and not advice:
             advice = "its tests may need their own runner; a model can work on them: pawl do 'make the tests pass'"
         late = self.ground.left <= 1 or (ended is not None and ended.status is RepairStatus.OUT_OF_TIME)
+        if not advice and left and all(one.code in (ENDS, INCOMPLETE) for one in left):
+            advice = "something ends the interpreter (os._exit, a crash): let it raise an error, then run this again"
         if late and not advice:
             advice = more_time(self.ground, self.first)
         odd = {finding.test: self.unsteady[finding.test] for finding in left if finding.test in self.unsteady}
@@ -236,13 +240,12 @@ class _Fixer(RepairStrategy[PythonGround]):
 
     def search_part(self, failing: list[Diagnostic]) -> tuple[RepairEnded, CheckResult | None]:
         """One search for the failures that belong together; where there is no patch for them all, for one by one."""
-        share = self.ground.left if len(failing) == 1 else self.ground.left * 0.5
-        ended = self._decided(self._search(failing, share), len(failing))
+        ended = self._decided(self._search(failing, self.ground.left), len(failing))
         better = self.take(ended)
         if better is not None:
             return ended, better
         together = [finding for finding in failing if finding.test in ended.tests]
-        if ended.status is not RepairStatus.NO_PATCH or len(together) < 2:
+        if ended.status not in (RepairStatus.NO_PATCH, RepairStatus.OUT_OF_TIME) or len(together) < 2:
             return ended, None
         for part in self._parts(together):
             if self.ground.left < 2:

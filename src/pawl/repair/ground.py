@@ -215,6 +215,7 @@ class PythonGround(RepairGround):
             memory_bytes=self.limits(seconds).memory_bytes // max(1, self.request.workers),
             framework=self.framework,
             mend=tuple(mend),
+            words=(self.request.objective,) if self.request.objective else (),
         )
 
     def run_engine(self, request: RepairRequest, take: Take, cancel: CancelToken | None = None) -> Completed:
@@ -250,7 +251,7 @@ class PythonGround(RepairGround):
         self.listen(StageBegun(name="suite"))
         verdict = self.run_tests()
         if verdict.standing is Status.SKIPPED:
-            raise self._cannot_start(verdict.reason)
+            raise self._cannot_start(verdict)
         if self._completed is not None and not self._apart and _shows_no_test(verdict):
             raise no_test_ran(self._completed, verdict, shlex.join(self.request.test_command))
         for finding in verdict.findings:
@@ -374,15 +375,18 @@ class PythonGround(RepairGround):
         lines = completed.stdout.text.splitlines() if completed is not None and completed.ok else ()
         return [line for line in lines if line.startswith(f"{test}[")]
 
-    def _cannot_start(self, reason: str) -> PawlError:
-        if "not installed" not in reason:
+    def _cannot_start(self, verdict: CheckResult) -> PawlError:
+        if verdict.ran:
+            advice = "let the tests report themselves"
+            return CannotFix(f"nothing is known of the tests: {verdict.reason}", advice=advice)
+        if "not installed" not in verdict.reason:
             advice = "write one in a file named test_*.py, or name the command that runs them with --test 'CMD'"
             return NoTests(f"no tests found: {self.framework} ran and found none", advice=advice)
         python = self.subject.python.removeprefix(f"{self.shop.workspace}/")
         advice = "name a command that is there with --test 'CMD'"
         if not self.request.test_command:
             advice = f"install it with: {python} -m pip install {self.framework}; or {advice}"
-        return CannotFix(f"the tests cannot run: {reason}", advice=advice)
+        return CannotFix(f"the tests cannot run: {verdict.reason}", advice=advice)
 
 
 def _shows_no_test(verdict: CheckResult) -> bool:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from pawl.core.change import EMPTY, ChangeSet
-from pawl.core.diagnostic import CheckResult, Diagnostic, TestCounts
+from pawl.core.diagnostic import CheckBegun, CheckResult, Diagnostic, TestCounts
 from pawl.core.errors import ParseFailed
 from pawl.core.lazy_dataclass import dataclass
 
@@ -35,6 +35,8 @@ class RepairRequest:
     framework: str = "pytest"
     mend: tuple[str, ...] = ()
     """The failing tests to be mended, by their ids; other failures are left alone. Empty means all of them."""
+    words: tuple[str, ...] = ()
+    """What is asked for, in the user's words."""
 
     def to_json(self) -> str:
         from pawl.code.languages import pattern_of_tests  # Renderers load this module, and need no tables.
@@ -212,6 +214,8 @@ class FixRequest:
     """Packages that are missing may be installed on the bench, with a network."""
     ground: ChangeSet = EMPTY
     """The changes that the search stands on, over the workspace; not part of the report."""
+    objective: str = ""
+    """What is asked for, in the user's words: they speak for a patch that does what they say."""
 
 
 class FixOutcome(StrEnum):
@@ -255,7 +259,7 @@ class ClockStarted:
     failing: int
 
 
-FixEvent = RepairEvent | CheckResult | Mended | ClockStarted
+FixEvent = RepairEvent | CheckBegun | CheckResult | Mended | ClockStarted
 Listener = Callable[[FixEvent], None]
 """Is told of every step as it happens."""
 

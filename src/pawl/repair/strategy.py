@@ -45,7 +45,8 @@ WHY_NOT = {
 
 
 def why_not(ended: RepairEnded) -> str:
-    return WHY_NOT.get(ended.status, f"the engine failed: {ended.error or ended.status}")
+    said = WHY_NOT.get(ended.status, f"the engine failed: {ended.error or ended.status}")
+    return f"{said} ({ended.reason})" if ended.status is RepairStatus.OUT_OF_TIME and ended.reason else said
 
 
 def why_disputed(ended: RepairEnded) -> str:
@@ -272,8 +273,9 @@ class RepairStrategy(Generic[G]):
 MOST_FINDINGS = 5
 DEAR = 4.0
 FEW_TESTS = 3
-_NUMBER = re.compile(rb"(?<![\w.])\d+(?:\.\d+)?")
-_USUAL = frozenset({b"0", b"1", b"2"})
+_NUMBER = re.compile(rb"(?<![\w.])(?!(?<=\D [%*/] )2\b|(?<=(?:\*\*|//) )2\b)\d+(?:\.\d+)?")
+"""Numbers, but for the two of a half, of a square, or of every other one."""
+_USUAL = frozenset({b"0", b"1"})
 """Numbers that a mistake by one is mended with."""
 
 

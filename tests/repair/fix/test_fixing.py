@@ -134,6 +134,83 @@ def test_a_patch_that_only_fits_the_examples_is_offered_and_not_taken(tmp_path: 
     assert snapshot(workspace) == before
 
 
+SHOP = '''"""A shop."""
+
+
+def total(lines):
+    """The sum of all lines: each price times its quantity."""
+    s = 0
+    for price, qty in lines:
+        s += price
+    return s
+
+
+def cheapest(prices):
+    """The lowest of the prices."""
+    return max(prices)
+'''
+SHOP_TESTS = """from shop import cheapest, total
+
+
+def test_total():
+    assert total([(2, 2)]) == 4
+    assert total([(1, 3)]) == 3
+
+
+def test_cheapest():
+    assert cheapest([3, 1, 2]) == 1
+    assert cheapest([5, 9]) == 5
+"""
+
+
+@pytest.mark.whole
+@pytest.mark.spec("F1")
+@pytest.mark.timeout(300)
+def test_a_certain_patch_is_promoted_and_a_variable_that_nobody_reads_speaks_for_another(tmp_path: Path) -> None:
+    workspace = python_project(tmp_path, {"shop.py": SHOP, "test_shop.py": SHOP_TESTS})
+    report = fixed(workspace, FixRequest(seconds=90))
+    text = (workspace / "shop.py").read_text()
+    assert "return min(prices)" in text
+    if report.outcome is FixOutcome.PARTLY:
+        with Project.open(load(), workspace) as shop:
+            (change,) = report.rivals[0].changes
+            offered = shop.store.blobs.get(change.after.blob).decode()
+        assert (text.count("s += price\n"), offered.count("s += price * qty\n")) == (1, 1)
+    else:
+        assert report.outcome is FixOutcome.FIXED
+        assert "s += price * qty\n" in text
+
+
+@pytest.mark.whole
+@pytest.mark.spec("F1")
+@pytest.mark.timeout(300)
+def test_a_number_that_stands_nowhere_is_offered_and_never_promoted_alone(tmp_path: Path) -> None:
+    source = "def fee(amount):\n    return amount\n"
+    tests = "from app import fee\n\n\ndef test_fee():\n    assert fee(10) == 17\n    assert fee(20) == 27\n"
+    workspace = python_project(tmp_path, {"app.py": source, "test_app.py": tests})
+    report = fixed(workspace, FixRequest(seconds=30))
+    assert report.outcome is not FixOutcome.FIXED
+    assert (workspace / "app.py").read_text() == source
+
+
+@pytest.mark.whole
+@pytest.mark.spec("F1")
+@pytest.mark.timeout(300)
+def test_a_search_that_runs_out_of_time_has_used_it_and_says_for_what(tmp_path: Path) -> None:
+    source = "def story(question):\n    return None\n"
+    tests = (
+        "import time\n\nfrom app import story\n\n\ndef test_story():\n    time.sleep(1)\n"
+        "    assert story('what?') == 'a long one'\n    assert story('who?') == 'nobody you know'\n"
+    )
+    workspace = python_project(tmp_path, {"app.py": source, "test_app.py": tests})
+    report = fixed(workspace, FixRequest(seconds=10))
+    assert report.outcome is FixOutcome.NOT_FIXED
+    assert "candidates tried" in report.reason
+    assert "search" in report.reason
+    assert "the quickest failing test takes" in report.reason
+    assert report.seconds > 8
+
+
 @pytest.mark.whole
 @pytest.mark.spec("F1")
 @pytest.mark.timeout(300)

@@ -33,6 +33,8 @@ CHEAP = 3.0
 """Up to this cost, edits inside functions go first; then come definitions, which take longer to judge."""
 AT_IMPORT = 1.0
 """How much more an edit may cost, in the first round, whose only flaw is that it acts at import."""
+GROUP_SHARE = 0.5
+"""Of the time, for the largest of several groups of failing tests."""
 EARLY_SHARE, LATE_SHARE = 0.25, 0.2
 """Of the time, for definitions before and after all other edits inside functions."""
 
@@ -46,6 +48,8 @@ class Engine:
         self.zygotes = zygotes
         self.started = time.monotonic()
         self.done = False
+        self.stages: dict[str, float] = {}
+        """When each began."""
 
     @property
     def deadline(self) -> float:
@@ -54,6 +58,17 @@ class Engine:
     @property
     def left(self) -> float:
         return self.request.seconds - (time.monotonic() - self.started)
+
+    def stage(self, name: str, **values: Any) -> None:
+        self.stages[name] = time.monotonic()
+        self.wire.send("stage", name=name, **values)
+
+    def spent(self) -> str:
+        """The stages so far and how long each took, the longest first."""
+        ends = [*list(self.stages.values())[1:], time.monotonic()]
+        took = {name: end - begun for (name, begun), end in zip(self.stages.items(), ends, strict=True)}
+        longest = sorted(took.items(), key=lambda pair: -pair[1])[:3]
+        return ", ".join(f"{name} {seconds:.0f} s" for name, seconds in longest if seconds >= 1)
 
     def finish(self, status: str, **values: Any) -> None:
         self.done = True
@@ -67,7 +82,7 @@ class Engine:
         if not suite.cases:
             self._collect_again(suite, SuiteBaseline({}, [], []))
             return
-        self.wire.send("stage", name="baseline", tests=len(suite.cases))
+        self.stage("baseline", tests=len(suite.cases))
         baseline = take_baseline(suite, self.request.seconds)
         if baseline is None:
             self.finish("suite died")
@@ -112,13 +127,15 @@ class Engine:
         return paths
 
     def _repair(self, suite: Suite, baseline: SuiteBaseline, program: Program) -> None:
-        self.wire.send("stage", name="trace")
+        self.stage("trace")
         gc.collect()
         gc.freeze()
         observed = self._trace(suite, program, baseline)
         groups = clusters(program, baseline, observed)
         if len(groups) > 1:
-            self.wire.send("stage", name="largest group", tests=len(groups[0]))
+            self.stage("largest group", tests=len(groups[0]))
+            # The other groups are searched for later, and need their share.
+            self.request = replace(self.request, seconds=self.request.seconds * GROUP_SHARE)
             baseline.failing, baseline.elsewhere = groups[0], [index for group in groups[1:] for index in group]
         suspicion = suspect(program, baseline, observed)
         self._send_suspicion(suspicion)
@@ -127,15 +144,16 @@ class Engine:
             self._mend_definitions(suite, program, baseline, suspicion, plan)
             return
         strings = strings_of(suite, baseline.failing)
+        words = (*self.request.words, *words_of(suite, baseline))
         generators = [
-            Generator(self._facts(program, index, observed, strings), suspicion.functions[index])
+            Generator(self._facts(program, index, observed, strings), suspicion.functions[index], words)
             for index in suspicion.ordered_functions()[:MOST_FUNCTIONS]
         ]
         frontier = Frontier()
         for generator in generators:
             frontier.promise(generator.portions())
         frontier.promise([(1.5, lambda: outside_candidates(program, suspicion))])
-        self.wire.send("stage", name="search")
+        self.stage("search")
         nursery = Nursery(program, suite, generators)
         stream = CandidateStream(nursery, baseline, plan.passing, self.request.memory_bytes)
         pool = Pool(Judge(program, suite, plan), self.request.workers, self.request.memory_bytes)
@@ -180,7 +198,7 @@ class Engine:
 
     def _search_pairs(self, search: PatchSearch) -> None:
         """Looks for two edits, when no single one will do."""
-        self.wire.send("stage", name="pairs")
+        self.stage("pairs")
         search.deadline = self.started + self.request.seconds * 0.9
         left = max(0.0, search.deadline - time.monotonic())
         given, judge = search.frontier.given, search.pool.judge
@@ -190,7 +208,9 @@ class Engine:
             search.frontier.add(pairs(firsts, given))
             search.more = lambda: False
             search.arrived = lambda seconds: ()
+            cut = search.cut
             search.run()
+            search.cut = cut
 
     def _trace(self, suite: Suite, program: Program, baseline: SuiteBaseline) -> Observed:
         near = {suite.cases[index].path for index in baseline.failing}
@@ -318,6 +338,16 @@ def make_plan(
     usual = statistics.median([seconds[index] for index in baseline.passing] or [0.0])
     limit = max(SHORTEST_LIMIT, min(5 * usual, 2.0))
     return JudgingPlan(failing, passing, seconds, limit, isolated=isolated, steady=frozenset(baseline.passing))
+
+
+def words_of(suite: Suite, baseline: SuiteBaseline) -> list[str]:
+    """The names of the failing tests and the prose in the messages of their assertions."""
+    found = []
+    for index in baseline.failing[:20]:
+        found.append(suite.cases[index].name.rpartition("::")[2].partition("[")[0])
+        said = baseline.outcomes[index].message.splitlines()[:1]
+        found += [line for line in said if not line.startswith("assert ")]
+    return found
 
 
 def strings_of(suite: Suite, failing: list[int]) -> list[str]:

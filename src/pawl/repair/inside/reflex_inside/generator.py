@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator
 
 from reflex_inside import expressions, statements
+from reflex_inside.clues import PRIORS, Clues, weigh
 from reflex_inside.expressions import likeness, tests_of
 from reflex_inside.program import (
     FUNCTION_NODES,
@@ -355,10 +356,11 @@ def header_lines(statement: ast.stmt) -> range:
 class Generator:
     """Makes portions of candidates for one suspicious function."""
 
-    def __init__(self, facts: Facts, suspicion: dict[int, float]) -> None:
+    def __init__(self, facts: Facts, suspicion: dict[int, float], words: tuple[str, ...] = ()) -> None:
         self.facts = facts
         self.suspicion = suspicion
         self.undefined = undefined_names(facts)
+        self.clues = Clues(facts, words)
 
     def price(self, score: float) -> float:
         return -SUSPICION_WEIGHT * math.log(max(score, LEAST_SUSPICION))
@@ -369,9 +371,11 @@ class Generator:
     def candidate(self, proposal: Proposal, score: float) -> Candidate:
         lines = self.facts.source.line_of(proposal.edits[0].start), self.facts.source.line_of(proposal.edits[-1].end)
         own = max((self.suspicion.get(line, 0.0) for line in range(lines[0], lines[1] + 1)), default=0.0)
-        cost = proposal.cost + self.price(max(own, score * 0.999))
+        seen = self.clues.of_edits(proposal.edits)
+        clues = weigh(seen)
+        cost = proposal.cost + PRIORS.get(proposal.template, 0.0) + clues + self.price(max(own, score * 0.999))
         path, function = self.facts.source.path, self.facts.function.index
-        return Candidate(cost, proposal.template, path, proposal.edits, function, proposal.line)
+        return Candidate(cost, proposal.template, path, proposal.edits, function, proposal.line, tuple(seen), clues)
 
     def portions(self) -> Iterator[Portion]:
         best = max(self.suspicion.values())

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from reflex_inside.clues import weigh
 from reflex_inside.garden import (
     AND,
     HOLE,
@@ -68,8 +69,10 @@ class Recorded:
 class Holes(Recorded):
     """Proposals for one statement."""
 
-    def __init__(self, facts: Facts, recording: Recording, statement: ast.stmt, seconds: float) -> None:
+    def __init__(self, generator: Generator, recording: Recording, statement: ast.stmt, seconds: float) -> None:
+        facts = generator.facts
         super().__init__(facts, recording, statement)
+        self.clues = generator.clues
         self.plot = Plot(facts, self.states, seconds)
         self.garden: Garden | None = None
 
@@ -82,11 +85,14 @@ class Holes(Recorded):
         for root in pure_roots(self.statement):
             original = self._prints(self.plot.values_of(root), root)
             counts: dict[tuple[Any, ...], int] = {}
-            for offer in sorted(self._offers(root, original), key=lambda offer: offer.cost):
+            for offer in sorted(self._offers(root, original), key=self._price_of):
                 counts[offer.key] = counts.get(offer.key, 0) + 1
                 if counts[offer.key] <= KEPT_ALIKE:
                     cost = offer.cost + ALIKE_COST * (counts[offer.key] - 1)
                     yield from Site(self.facts, offer.hole).replace(cost, offer.template, offer.text)
+
+    def _price_of(self, offer: Offer) -> float:
+        return offer.cost + weigh(self.clues.of(ast.unparse(offer.hole), offer.text, self.statement.lineno))
 
     def _offers(self, root: ast.expr, original: tuple[Any, ...]) -> Iterator[Offer]:
         assert self.garden is not None
@@ -389,7 +395,7 @@ class Nursery:
 
     def candidates(self, recording: Recording, places: list[Place]) -> Iterator[list[Candidate]]:
         for score, generator, block, at in places:
-            holes = Holes(generator.facts, recording, block[at], GARDEN_SECONDS)
+            holes = Holes(generator, recording, block[at], GARDEN_SECONDS)
             found: list[Candidate] = []
             with Catch():
                 found += [generator.candidate(proposal, score) for proposal in holes.proposals()]

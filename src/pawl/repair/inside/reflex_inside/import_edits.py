@@ -489,7 +489,7 @@ class Definitions:
 
         if frontier.bound > most_cost:
             return
-        engine.wire.send("stage", name="definitions")
+        engine.stage("definitions")
         latest = engine.started + engine.request.seconds * 0.95
         deadline = min(latest, time.monotonic() + engine.request.seconds * share)
         trials = Trials(engine.zygotes, self._first, self.last)

@@ -32,6 +32,9 @@ CLEAR_MARGIN = 1.5
 EXAMPLE_COST = 6.0
 TROUBLE_COST = 3.0
 KEPT_BONUS = 0.5
+INVENTED_COST = 3.0
+FEW_TESTS = 3
+SLOW_TEST = 0.5
 
 
 @dataclass(slots=True)
@@ -42,6 +45,8 @@ class BehaviourGroup:
     behaviour: Behaviour
     failed_examples: int
     score: float = 0.0
+    bare: float = 0.0
+    """The score without clues."""
 
 
 @dataclass(slots=True)
@@ -52,19 +57,32 @@ class Ranking:
     margin: float = 0.0
 
     def ordered(self) -> list[tuple[int, Candidate]]:
-        """Candidates with the number of their group: the best of each group first, then the rest."""
-        heads = [(number, group.candidates[0]) for number, group in enumerate(self.groups)]
-        tails = [(number, each) for number, group in enumerate(self.groups) for each in group.candidates[1:]]
-        return heads[:1] + [(number, each) for number, each in tails if number == 0][:2] + heads[1:] + tails[2:]
+        """Candidates with the number of their group: the best of each group first, then the rest.
+
+        Those that change the same line to the same effect are one idea, and the cheapest stands for it.
+        """
+        ideas: list[list[Candidate]] = []
+        for group in self.groups:
+            places: dict[tuple[str, int], Candidate] = {}
+            for each in group.candidates:
+                places.setdefault((each.path, each.line), each)
+            ideas.append(list(places.values()))
+        heads = [(number, group[0]) for number, group in enumerate(ideas)]
+        tails = [(number, each) for number, group in enumerate(ideas) for each in group[1:]]
+        near = [pair for pair in tails if pair[0] == 0][:2]
+        return heads[:1] + near + heads[1:] + [pair for pair in tails if pair not in near]
 
 
-def rank(candidates: list[Candidate], comparison: Comparison | None) -> Ranking:
+def rank(candidates: list[Candidate], comparison: Comparison | None, *, few: bool = False) -> Ranking:
+    """The patches that behave alike in groups, the best first; few examples speak for no number that is made up."""
     if comparison is None or len(comparison.behaviours) != len(candidates) + 1:
         return Ranking([BehaviourGroup([each], (), 0, each.cost) for each in candidates], *_unknown(candidates))
     groups = grouped(candidates, comparison)
     original = comparison.behaviours[-1]
     for group in groups:
-        group.score = scored(group, groups, original)
+        invented = INVENTED_COST * (few and "invented" in group.candidates[0].seen)
+        group.score = scored(group, groups, original, lambda each: each.cost) + invented
+        group.bare = scored(group, groups, original, lambda each: each.cost - each.clues) + invented
     groups.sort(key=lambda group: group.score)
     if len(candidates) == 1:
         return Ranking(groups, "sole", "no other patch passes the tests", math.inf)
@@ -98,13 +116,15 @@ def alike(first: Behaviour, second: Behaviour) -> bool:
     return all(one == other or one is None or other is None for one, other in zip(first, second, strict=True))
 
 
-def scored(group: BehaviourGroup, groups: list[BehaviourGroup], original: Behaviour) -> float:
+def scored(
+    group: BehaviourGroup, groups: list[BehaviourGroup], original: Behaviour, cost_of: Callable[[Candidate], float]
+) -> float:
     """The cost of the group: its cheapest members, its troubles, and how far it leaves the old behaviour."""
-    cheapest: float = min(candidate.cost for candidate in group.candidates)
+    cheapest = min(map(cost_of, group.candidates))
     # Variants of one template are one opinion.
     opinions: dict[str, float] = {}
     for candidate in group.candidates:
-        opinions[candidate.template] = min(candidate.cost, opinions.get(candidate.template, math.inf))
+        opinions[candidate.template] = min(cost_of(candidate), opinions.get(candidate.template, math.inf))
     votes = math.log(sum(math.exp(cheapest - cost) for cost in opinions.values()))
     fewest = min(each.failed_examples for each in groups)
     looked = [(own, old) for own, old in zip(group.behaviour, original, strict=True) if own is not None]
@@ -120,7 +140,8 @@ def troubled(ending: object) -> bool:
 
 def decided(groups: list[BehaviourGroup]) -> Ranking:
     first, second = groups[0], groups[1]
-    margin = second.score - first.score
+    # Clues tell rivals apart; for one that stays behind they are no reason to ask.
+    margin = max(second.score - first.score, min(group.bare for group in groups[1:]) - first.bare)
     if all(group.failed_examples > first.failed_examples for group in groups[1:]):
         return Ranking(groups, "decided", "only this one meets the documented examples", margin)
     if margin >= CLEAR_MARGIN:
@@ -151,18 +172,23 @@ class Choice:
         values: dict[str, Any] = {"tried": search.pool.tried, "cpu": round(search.pool.cpu, 3)}
         values["tests"] = [suite.cases[index].name for index in baseline.failing]
         if not search.plausible:
-            engine.finish("out of time" if engine.left < engine.request.seconds * 0.1 else "no patch", **values)
+            late = search.cut or engine.left < engine.request.seconds * 0.1
+            quickest = min((baseline.outcomes[index].wall for index in baseline.failing), default=0.0)
+            took = f"; the quickest failing test takes {quickest:.1f} s" if quickest >= SLOW_TEST else ""
+            values["reason"] = f"{search.pool.tried} candidates tried; {engine.spent()}{took}" if late else ""
+            engine.finish("out of time" if late else "no patch", **values)
             return
         candidates = sorted(search.plausible, key=lambda candidate: candidate.cost)[:MOST_COMPARED]
         candidates = self._mending_most(self._kept_whole(candidates))
         if not candidates:
             engine.finish("no patch", **values)
             return
-        engine.wire.send("stage", name="compare")
+        engine.stage("compare")
         tests = baseline.failing[:10] + baseline.passing[:30]
         seconds = max(1.0, min(4.0, engine.request.seconds * 0.08))
         compared = forked(lambda: compare(program, suite, candidates, tests, seconds), seconds * 8 + 20)
-        ranking = rank(candidates, compared if isinstance(compared, Comparison) else None)
+        few = len(baseline.failing) + len(baseline.elsewhere) < FEW_TESTS
+        ranking = rank(candidates, compared if isinstance(compared, Comparison) else None, few=few)
         ordered = ranking.ordered()[:MOST_OFFERED]
         patches = [{**self._patch(candidate), "group": group} for group, candidate in ordered]
         spoken = forked(lambda: support(program, suite, ordered[0][1], tests, seconds * 0.25), seconds * 4 + 10)

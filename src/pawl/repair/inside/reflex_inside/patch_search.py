@@ -6,6 +6,7 @@ import ast
 import contextlib
 import gc
 import itertools
+import math
 import mmap
 import os
 import select
@@ -444,6 +445,8 @@ class PatchSearch:
     plausible: list[Candidate] = field(default_factory=list)
     stop_cpu: float = float("inf")
     stop_cost: float = float("inf")
+    cut: bool = False
+    """Whether the time was up while candidates were left."""
 
     def run(self) -> None:
         while time.monotonic() < self.deadline and not self._enough():
@@ -451,6 +454,7 @@ class PatchSearch:
             if not self.more() or self.frontier.bound > self.stop_cost:
                 break
             self.frontier.add(self.arrived(WAIT_SECONDS))
+        self.cut = time.monotonic() >= self.deadline and (self.frontier.bound < math.inf or self.more())
         self.report(self)
 
     def _judge_all(self) -> None:

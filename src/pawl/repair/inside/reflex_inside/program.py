@@ -38,6 +38,10 @@ class Candidate:
     function: int
     """The index of the function that has to be made anew for it to act; -1 for a whole module."""
     line: int
+    seen: tuple[str, ...] = ()
+    """The kinds of clues that its text holds."""
+    clues: float = 0.0
+    """The part of its cost that comes from them."""
 
     @property
     def at_import(self) -> bool:

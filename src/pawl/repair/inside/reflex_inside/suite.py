@@ -241,6 +241,7 @@ class EngineRequest:
     memory_bytes: int
     framework: str
     mend: tuple[str, ...]
+    words: tuple[str, ...]
     test_paths: str
     """Matches the paths of test files from the root on."""
 
