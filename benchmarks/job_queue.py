@@ -3,6 +3,9 @@
 python benchmarks/job_queue.py [--jobs N] [--workspaces N] [--workers N] [--kills N] [--seed N]
 python benchmarks/job_queue.py --overhead N      N runs bare and N through the queue, in one process, by turns
 python benchmarks/job_queue.py --rows N          a queue of N jobs: what adding, claiming and ending one takes
+python benchmarks/job_queue.py --scaling N       N runs with one worker, and as many with four
+
+Each with `--queue postgres` on a PostgreSQL server of its own instead of the state file; it is restarted at random too.
 
 Everything is a real process, the model is scripted. Half of the jobs write a file of their own, half change a line of
 a file that all jobs of the workspace change. At the end every job has ended once, every change is in the history once,
@@ -17,7 +20,6 @@ import os
 import random
 import resource
 import signal
-import sqlite3
 import statistics
 import subprocess
 import sys
@@ -25,22 +27,26 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from pawl.agent.queue.job_queue import JobWish, QueueSettings, add
+from pawl.agent.queue.job_queue import JobQueue, JobWish, QueueSettings, add, beside, opened_queue
 from pawl.agent.queue.worker import QueueWorker
 from pawl.agent.session import Session
 from pawl.core.change import EntryKind, EntryState
-from pawl.core.job import JobEnd, JobOutcome, JobState, NewJob
+from pawl.core.job import ClaimTerms, JobEnd, JobOutcome, JobState, NewJob
 from pawl.core.run import Approval, RunRequest
 from pawl.sandbox.cancel import CancelToken
 from pawl.settings.config import Config, load
-from pawl.store.jobs import ClaimTerms
 from pawl.store.store import Store
 from pawl.workspace.project import Project
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+import postgres
+from postgres import Postgres
 
 SHARED = "list.txt"
 LONGEST_STOP = 3.0
@@ -55,14 +61,15 @@ class Site:
     """A user with workspaces, scripts and a state of their own."""
 
     root: Path
+    queue: str = ""
     workspaces: list[Path] = field(default_factory=list)
     expected: dict[Path, dict[str, str]] = field(default_factory=dict)
 
     @classmethod
-    def made(cls, root: Path, workspaces: int, jobs: int) -> Site:
-        site = cls(root)
+    def made(cls, root: Path, workspaces: int, jobs: int, queue: str = "") -> Site:
+        site = cls(root, queue)
         (root / "scripts").mkdir()
-        (root / "config.toml").write_text("[queue]\nattempts = 1000000\ntogether = 2\n")
+        (root / "config.toml").write_text("[queue]\nattempts = 1000000\ntogether = 2\ndead_seconds = 3\n")
         each = -(-jobs // workspaces)
         for number in range(workspaces):
             folder = root / f"project{number:02}"
@@ -76,7 +83,13 @@ class Site:
     def environment(self, state: str = "state") -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG")}
         own = {"HOME": self.root / "home", "PAWL_STATE": self.root / state, "PAWL_CONFIG": self.root / "config.toml"}
-        return {**kept, **{name: str(value) for name, value in own.items()}}
+        return {**kept, "PAWL_QUEUE": self.queue, **{name: str(value) for name, value in own.items()}}
+
+    @contextmanager
+    def opened(self, state: str = "state") -> Iterator[tuple[Store, JobQueue]]:
+        config = self.config(state)
+        with Store.open(config.state, busy_seconds=60) as store, opened_queue(config, store, self.queue) as queue:
+            yield store, queue
 
     def config(self, state: str = "state") -> Config:
         (self.root / "home").mkdir(exist_ok=True)
@@ -106,13 +119,13 @@ class Site:
         """Spread over the workspaces."""
         config = self.config(state)
         for folder in self.workspaces:
-            with Project.open(config, folder) as shop:
+            with Project.open(config, folder) as shop, opened_queue(config, shop.store, self.queue) as queue:
                 for number in range(jobs):
                     place, order = (
                         self.order(number) if number % len(self.workspaces) == self._at(folder) else (None, None)
                     )
                     if place is not None and order is not None:
-                        add(shop, JobWish(order=order), [order.text])
+                        add(shop, queue, JobWish(order=order), [order.text])
 
     def _at(self, folder: Path) -> int:
         return self.workspaces.index(folder)
@@ -136,6 +149,7 @@ class Killer:
     kills: int
     jobs: int
     chance: random.Random
+    server: Postgres | None = None
     running: list[subprocess.Popen[bytes]] = field(default_factory=list)
     done: Counter[str] = field(default_factory=Counter)
     nodes: Counter[str] = field(default_factory=Counter)
@@ -144,8 +158,14 @@ class Killer:
     largest: list[int] = field(default_factory=list)
 
     def go(self) -> None:
-        store = Store.open(self.site.root / "state", busy_seconds=60)
-        states = sqlite3.connect(store.path, timeout=60)
+        with self.site.opened() as (store, queue):
+            self._play(store, queue)
+        for one in self.running:
+            one.terminate()
+        for one in self.running:
+            one.wait()
+
+    def _play(self, store: Store, queue: JobQueue) -> None:
         every = self.jobs / max(1, self.kills)
         following = every
         told = time.monotonic()
@@ -153,23 +173,16 @@ class Killer:
             while len(self.running) < self.workers:
                 self.running.append(self._started())
             self.running = [one for one in self.running if one.poll() is None]
-            counts = dict(states.execute("SELECT state, count(*) FROM job GROUP BY state"))
-            ended = counts.get(JobState.ENDED, 0)
+            ended = self.jobs - queue.depth()
             if time.monotonic() - told > 30:
                 print(f"  {ended} of {self.jobs} ended, {sum(self.done.values())} hits", flush=True)
                 told = time.monotonic()
             if ended == self.jobs:
                 break
-            if ended >= following or not counts.get(JobState.QUEUED):
+            if ended >= following or self.jobs - ended <= len(self.running):
                 following = min(following + every, self.jobs)
-                self._hit(store)
+                self._hit(store, queue)
             _pause(0.1)
-        for one in self.running:
-            one.terminate()
-        for one in self.running:
-            one.wait()
-        states.close()
-        store.close()
 
     def _started(self) -> subprocess.Popen[bytes]:
         words = [sys.executable, "-P", "-m", "pawl", "-C", str(self.site.workspaces[0]), "worker"]
@@ -179,14 +192,21 @@ class Killer:
                 words, env=self.site.environment(), stdin=quiet, stdout=quiet, stderr=errors, start_new_session=True
             )
 
-    def _hit(self, store: Store) -> None:
+    def _hit(self, store: Store, queue: JobQueue) -> None:
         """At any point of whatever the worker does."""
         if sum(self.done.values()) >= self.kills or not self.running:
             return
         _pause(self.chance.random() * 1.5)
+        if self.server is not None and self.chance.random() < 0.1:
+            how = self.chance.choice(["fast", "immediate"])
+            self.server.restart(how)
+            self.done[f"server {how}"] += 1
+            queue.server.close()
+            return
         one = self.chance.choice(self.running)
         self.largest.append(_memory(one.pid))
-        carried = next((job for job in store.jobs.list(state=JobState.RUNNING) if job.worker == one.pid), None)
+        running = queue.list(state=JobState.RUNNING)
+        carried = next((job for job in running if str(job.worker).rpartition(":")[2] == str(one.pid)), None)
         node = "nothing" if carried is None else "beginning"
         if carried is not None and carried.run is not None:
             node = store.runs.get(carried.workspace, carried.run).place.at
@@ -201,7 +221,8 @@ class Killer:
                 self.killed.append((carried.id, time.time()))
         else:
             one.send_signal(signal.SIGSTOP)
-            _pause(1 + self.chance.random() * (LONGEST_STOP - 1))
+            # On a server: longer than its lease.
+            _pause(1 + self.chance.random() * (LONGEST_STOP - 1) + (3 if self.server is not None else 0))
             one.send_signal(signal.SIGCONT)
             self.done["SIGSTOP"] += 1
 
@@ -222,10 +243,10 @@ def _memory(pid: int) -> int:
 def judged(site: Site, killer: Killer) -> int:
     """Print what came of it; how much is wrong."""
     wrong = site.wrong_trees()
-    with Store.open(site.root / "state") as store:
-        jobs = store.jobs.list()
-        events = [one for folder in site.workspaces for one in store.events.read(str(folder)) if one["kind"] == "job"]
-        ends = Counter(one["body"]["job"] for one in events if one["body"]["what"] in OUTCOMES)
+    with site.opened() as (store, queue):
+        jobs = queue.list()
+        events = _notes(site, store, queue)
+        ends = Counter(job for job, what, _ in events if what in OUTCOMES)
         wrong += [f"job {one.id} is {one.standing}: {one.reason}" for one in jobs if one.outcome is not JobOutcome.DONE]
         wrong += [f"job {one.id} ended {ends[one.id]} times" for one in jobs if ends[one.id] != 1]
         entries = [one for folder in site.workspaces for one in store.journal.entries(str(folder))]
@@ -234,11 +255,7 @@ def judged(site: Site, killer: Killer) -> int:
         wrong += [f"{sum(promoted.values())} changes promoted for {len(jobs)} jobs"] * (
             sum(promoted.values()) != len(jobs)
         )
-        taken = [
-            (one["body"]["job"], datetime.fromisoformat(one["time"]).timestamp())
-            for one in events
-            if one["body"]["what"] == "taken"
-        ]
+        taken = [(job, moment) for job, what, moment in events if what == "taken"]
         back = sum(one.sent_back for one in jobs)
     waits = [
         min((moment - when for number, moment in taken if number == job and moment >= when), default=None)
@@ -261,11 +278,33 @@ def judged(site: Site, killer: Killer) -> int:
     return len(wrong)
 
 
+def _notes(site: Site, store: Store, queue: JobQueue) -> list[tuple[int, str, float]]:
+    """What happened to which job, and when."""
+    if site.queue:
+        with queue.together():
+            rows = queue.server.rows("SELECT job, what, extract(epoch FROM at)::float AS at FROM pawl_note ORDER BY id")
+        return [(one["job"], one["what"], one["at"]) for one in rows]
+    events = (one for folder in site.workspaces for one in store.events.read(str(folder)) if one["kind"] == "job")
+    return [
+        (one["body"]["job"], one["body"]["what"], datetime.fromisoformat(one["time"]).timestamp()) for one in events
+    ]
+
+
+@contextmanager
+def served(options: argparse.Namespace) -> Iterator[Postgres | None]:
+    """The server of the queue, where it is to be on one."""
+    if not options.queue:
+        yield None
+        return
+    with postgres.server(fsync=True) as made:
+        yield made
+
+
 def story(options: argparse.Namespace) -> int:
-    with tempfile.TemporaryDirectory(prefix="pawl-queue-") as room:
-        site = Site.made(Path(room), options.workspaces, options.jobs)
+    with tempfile.TemporaryDirectory(prefix="pawl-queue-") as room, served(options) as server:
+        site = Site.made(Path(room), options.workspaces, options.jobs, "" if server is None else server.url)
         site.add(options.jobs)
-        killer = Killer(site, options.workers, options.kills, options.jobs, random.Random(options.seed))
+        killer = Killer(site, options.workers, options.kills, options.jobs, random.Random(options.seed), server)
         began = time.monotonic()
         killer.go()
         load_now = os.getloadavg()[0]
@@ -291,8 +330,8 @@ def _cost(work: Callable[[], object]) -> tuple[float, float]:
 def overhead(options: argparse.Namespace) -> int:
     """Bare and queued runs by turns in one process, so that both see the same load."""
     many = options.overhead
-    with tempfile.TemporaryDirectory(prefix="pawl-queue-") as room:
-        site = Site.made(Path(room), 1, 4 * (many + 2 * BLOCK))
+    with tempfile.TemporaryDirectory(prefix="pawl-queue-") as room, served(options) as server:
+        site = Site.made(Path(room), 1, 4 * (many + 2 * BLOCK), "" if server is None else server.url)
         config = site.config()
         folder = site.workspaces[0]
 
@@ -305,15 +344,15 @@ def overhead(options: argparse.Namespace) -> int:
         def added(number: int) -> None:
             with Project.open(config, folder) as shop:
                 order = site.order(number)[1]
-                add(shop, JobWish(order=order), [order.text])
+                add(shop, beside(queue, shop.store), JobWish(order=order), [order.text])
 
         def carried(worker: QueueWorker) -> None:
             worker.work(drains=True)
 
         figures: dict[str, list[tuple[float, float]]] = {"bare": [], "queue": []}
         memory = []
-        with Store.open(config.state) as store:
-            worker = QueueWorker(config=config, store=store, stop=CancelToken(), settings=QueueSettings())
+        with site.opened() as (_, queue):
+            worker = QueueWorker(config=config, queue=queue, stop=CancelToken(), settings=QueueSettings())
             bare(0)
             for block in range(1, many // BLOCK + 1):
                 # The same kind of request for both.
@@ -328,7 +367,7 @@ def overhead(options: argparse.Namespace) -> int:
                     cpu, wall = _cost(work)
                     figures[name].append((cpu / BLOCK, wall / BLOCK))
                 memory.append(_memory(os.getpid()))
-            assert all(one.outcome is JobOutcome.DONE for one in store.jobs.list())
+            assert all(one.outcome is JobOutcome.DONE for one in queue.list())
         for name, pairs in figures.items():
             cpu, wall = (statistics.median(column) for column in zip(*pairs, strict=True))
             print(f"{name:6} median processor {cpu * 1000:.1f} ms, wall {wall * 1000:.1f} ms")
@@ -345,6 +384,31 @@ def overhead(options: argparse.Namespace) -> int:
             f"memory: {memory[quarter] >> 10} MB after {(quarter + 1) * 2 * BLOCK} runs,"
             f" {memory[-1] >> 10} MB after {len(memory) * 2 * BLOCK}"
         )
+    return 0
+
+
+def scaling(options: argparse.Namespace) -> int:
+    """The same runs with one worker and with four, by turns."""
+    with served(options) as server:
+        for workers in (1, 4, 1, 4):
+            with tempfile.TemporaryDirectory(prefix="pawl-queue-") as room:
+                url = "" if server is None else server.fresh(f"q{os.urandom(4).hex()}")
+                site = Site.made(Path(room), 8, options.scaling, url)
+                site.add(options.scaling)
+                words = [sys.executable, "-P", "-m", "pawl", "-C", str(site.workspaces[0]), "queue", "run", "--workers"]
+                cpu, wall = _cost(
+                    lambda: subprocess.run(
+                        [*words, str(workers)],  # noqa: B023
+                        env=site.environment(),  # noqa: B023
+                        check=True,
+                        stdout=subprocess.DEVNULL,
+                    )
+                )
+                print(
+                    f"{workers} workers: {options.scaling} runs in {wall:.1f} s, processor {cpu:.1f} s,"
+                    f" load {os.getloadavg()[0]:.1f}",
+                    flush=True,
+                )
     return 0
 
 
@@ -392,9 +456,13 @@ def main() -> int:
         parser.add_argument(f"--{name}", type=int, default=usual)
     parser.add_argument("--overhead", type=int, metavar="N")
     parser.add_argument("--rows", type=int, metavar="N")
+    parser.add_argument("--scaling", type=int, metavar="N")
+    parser.add_argument("--queue", choices=["postgres"])
     options = parser.parse_args()
     if options.overhead:
         return overhead(options)
+    if options.scaling:
+        return scaling(options)
     return rows(options) if options.rows else min(1, story(options))
 
 

@@ -344,14 +344,16 @@ def test_the_requests_of_a_job_are_below_its_run_its_worker_and_its_time_in_the_
     collector, model = listening(tmp_path, monkeypatch, contents=False)
     with site.open() as shop:
         order = RunRequest(text="", mode=Mode.CHAT, intent=Intent.READ, model=model)
-        add(shop, JobWish(order=order), ["What is this?"])
-        worker = QueueWorker(config=shop.config, store=shop.store, stop=CancelToken(), settings=QueueSettings())
+        add(shop, shop.store.jobs, JobWish(order=order), ["What is this?"])
+        worker = QueueWorker(config=shop.config, queue=shop.store.jobs, stop=CancelToken(), settings=QueueSettings())
         worker.work(drains=True)
         assert shop.store.jobs.get(1).standing == "done"
     names = {span.context.span_id: span.name for span in collector.spans}
     above = {span.name: names.get(span.parent.span_id) if span.parent else None for span in collector.spans}
+    assert len({span.context.trace_id for span in collector.spans}) == 1
     assert above == {
-        "queue job": None,
+        "queue add": None,
+        "queue job": "queue add",
         "worker attempt": "queue job",
         "run": "worker attempt",
         "chat turns.toml": "run",

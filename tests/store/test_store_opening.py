@@ -102,10 +102,12 @@ def test_a_file_of_a_newer_pawl_is_refused_and_left_alone(state_directory):
     Store.open(state_directory).close()
     path = state_directory / "pawl.db"
     with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version = 9")
+        connection.execute(f"PRAGMA user_version = {schema.NEWEST + 1}")
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(StoreTooNew, match=f"schema version 9; this Pawl knows up to {schema.NEWEST}") as caught:
+    with pytest.raises(
+        StoreTooNew, match=f"schema version {schema.NEWEST + 1}; this Pawl knows up to {schema.NEWEST}"
+    ) as caught:
         Store.open(state_directory)
     assert "upgrade Pawl, or choose another state directory" in caught.value.advice
     assert path.read_bytes() == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from enum import StrEnum
 
@@ -57,6 +58,26 @@ class NewJob:
     provider: str = ""
     priority: int = 0
     after: tuple[JobDependency, ...] = ()
+    requires: tuple[str, ...] = ()
+    """Labels that its worker has to have."""
+    trace: str = ""
+    """The trace in which it was added, as W3C's `traceparent`."""
+    snapshot: str = ""
+    """Its workspace as it was sent to the server of the queue; empty where it is carried at home."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimTerms:
+    """The terms on which a worker takes a job."""
+
+    together: int
+    """Jobs of one workspace at the same time."""
+    providers: Mapping[str, int]
+    """Jobs of one provider at the same time."""
+    shares: int = 1
+    """Workers that share what is left of the budget."""
+    labels: frozenset[str] = frozenset()
+    """What the worker has, for jobs that require it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +98,8 @@ class Job:
     """How often a worker took it; one that died or could not ask a model counts."""
     sent_back: bool
     """It was begun again, once, because its change was in conflict with what was promoted meanwhile."""
-    worker: int | None
-    """The process that carries it."""
+    worker: int | str | None
+    """The process that carries it, with its machine where the queue has several."""
     not_before: str
     allowance: Decimal | None
     """Its share of the budget of the queue."""
@@ -89,6 +110,11 @@ class Job:
     entry: int | None
     cost: Decimal | None
     reason: str
+    requires: tuple[str, ...] = ()
+    trace: str = ""
+    queue: str = ""
+    home: str = ""
+    """The machine of its workspace, where the queue has several; changes are promoted only there."""
 
     @property
     def standing(self) -> str:
@@ -101,7 +127,7 @@ class Job:
 
     @property
     def held(self) -> Lease:
-        return Lease(job=self.id, number=self.lease)
+        return Lease(job=self.id, number=self.lease, queue=self.queue)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,7 @@ from pawl.settings.installation import with_extra
 from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
+    from opentelemetry.propagators.textmap import TextMapPropagator
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span, Tracer
 
@@ -91,17 +92,26 @@ class Telemetry:
         self.close()
 
     @contextmanager
-    def span(self, name: str, attributes: Attributes, start: datetime | None = None) -> Iterator[None]:
-        """Spans that begin inside are below this one; it may have begun earlier."""
+    def span(self, name: str, attributes: Attributes, start: datetime | None = None, trace: str = "") -> Iterator[None]:
+        """Spans that begin inside are below this one; it may have begun earlier, below one of another process."""
         if self.tracer is None:
             yield
             return
         from opentelemetry.trace import use_span
 
+        above = _propagator().extract({"traceparent": trace}) if trace else None
         begun = None if start is None else int(start.timestamp() * 1e9)
         told = {key: _text(value) if isinstance(value, str) else value for key, value in attributes.items()}
-        with use_span(self.tracer.start_span(name, attributes=told, start_time=begun), end_on_exit=True):
+        span = self.tracer.start_span(name, context=above, attributes=told, start_time=begun)
+        with use_span(span, end_on_exit=True):
             yield
+
+    def trace(self) -> str:
+        """Where a span of another process is to be put to be below the present one, as W3C's `traceparent`."""
+        carrier: dict[str, str] = {}
+        if self.tracer is not None:
+            _propagator().inject(carrier)
+        return carrier.get("traceparent", "")
 
     def record(
         self, record: RequestRecord, request: Request | None = None, answer: ModelResponse | None = None
@@ -121,6 +131,12 @@ class Telemetry:
         span = self.tracer.start_span(name, kind=SpanKind.CLIENT, attributes=attributes, start_time=start)
         _mark_failure(span, record.ended)
         span.end(end)
+
+
+def _propagator() -> TextMapPropagator:
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    return TraceContextTextMapPropagator()
 
 
 def _tracer_around() -> Tracer | None:

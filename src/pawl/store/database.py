@@ -286,6 +286,7 @@ MIGRATIONS = (
     _migration("006_partly_and_unverified_runs"),
     _migration("007_evidence_of_entries"),
     _migration("008_queue"),
+    _migration("009_queues_of_many_machines"),
 )
 NEWEST = len(MIGRATIONS)
 """The `user_version` of a file says how many it has seen."""

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from decimal import Decimal
 from typing import Any
 
 from pawl.core.change import Lease
-from pawl.core.errors import Cancelled, Refused, StoreCorrupt, UnknownEntry
-from pawl.core.job import Job, JobDependency, JobEnd, JobOutcome, JobState, NewJob, QueueState
-from pawl.core.lazy_dataclass import dataclass
+from pawl.core.errors import Cancelled, Refused, StoreBusy, StoreCorrupt, UnknownEntry
+from pawl.core.job import ClaimTerms, Job, JobDependency, JobEnd, JobOutcome, JobState, NewJob, QueueState
 from pawl.core.redact import redacted, redacted_body
 from pawl.core.run import RunRequest
 from pawl.core.typed import plain, typed
 from pawl.store.database import StorePart, iso, readable
+from pawl.store.run_lock import run_lock
 
 _BLOCKED = """EXISTS (
     SELECT 1 FROM job_after AS a LEFT JOIN job AS e ON e.id = a.earlier LEFT JOIN run AS r ON r.id = a.earlier_run
@@ -31,7 +32,9 @@ _COST = """(
     JOIN request AS q ON q.workspace = job.workspace AND q.run = o.run WHERE o.job = job.id
 )"""
 _JOB = f"SELECT *, {_BLOCKED} AS blocked, {_COST} AS cost FROM job"
-_READY = f"state = 'queued' AND paused = 0 AND NOT {_BLOCKED}"
+_READY = f"""state = 'queued' AND paused = 0 AND NOT {_BLOCKED} AND NOT EXISTS (
+    SELECT 1 FROM json_each(requires) WHERE value NOT IN (SELECT value FROM json_each(coalesce(:labels, requires)))
+)"""
 _NEXT = f"""{_JOB} INDEXED BY job_next WHERE {_READY} AND not_before <= :now
     AND NOT (SELECT paused FROM queue_state)
     AND (SELECT count(*) FROM job AS o WHERE o.state = 'running' AND o.workspace = job.workspace) < :together
@@ -42,19 +45,27 @@ _NEXT = f"""{_JOB} INDEXED BY job_next WHERE {_READY} AND not_before <= :now
 """A number is smaller than a text: a provider without a limit of its own has none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimTerms:
-    """The terms on which a worker takes a job."""
-
-    together: int
-    """Jobs of one workspace at the same time."""
-    providers: Mapping[str, int]
-    """Jobs of one provider at the same time."""
-    shares: int = 1
-    """Workers that share what is left of the budget."""
-
-
 class Jobs(StorePart):
+    """The queue of one machine, in the state file. A worker holds a lock of the operating system for its job, which
+    dies with its process: no heartbeat is needed."""
+
+    look_seconds = 0.5
+    """How often a worker looks whether its job was cancelled or paused."""
+
+    def together(self) -> AbstractContextManager[None]:
+        """Everything inside becomes durable as one step, or not at all."""
+        return self._database.transaction()
+
+    def now(self) -> str:
+        return iso(self._clock())
+
+    def beat(self) -> None:
+        """Its lock tells that a worker is alive."""
+
+    def fence(self, lease: Lease) -> AbstractContextManager[None]:
+        """The journal checks the lease in the transaction that begins the promotion."""
+        return nullcontext()
+
     def add(self, jobs: Iterable[NewJob]) -> list[int]:
         """Adds all of them or none, each workspace taking turns with the others; returns their numbers."""
         with self._database.transaction():
@@ -75,6 +86,8 @@ class Jobs(StorePart):
             turn=turn,
             created=iso(self._clock()),
             state=JobState.QUEUED,
+            requires=json.dumps(job.requires),
+            trace=job.trace,
         )
         for one in job.after:
             self._database.insert("job_after", job=number, earlier=one.job, earlier_run=one.run, failed=int(one.failed))
@@ -86,6 +99,10 @@ class Jobs(StorePart):
         if not found:
             raise UnknownEntry(f"there is no job {number}", advice="'pawl queue list' lists them")
         return _job(found[0])
+
+    def depth(self) -> int:
+        """How many have not ended."""
+        return int(self._database.one("SELECT count(*) FROM job WHERE state <> 'ended'")[0])
 
     def number_of(self, name: str) -> int | None:
         """The job that is named by its number or by one of its runs; None where no run of a job is called so."""
@@ -105,6 +122,24 @@ class Jobs(StorePart):
         rows = self._database.rows("SELECT earlier, earlier_run, failed FROM job_after WHERE job = ?", (number,))
         return tuple(JobDependency(job=job, run=run, failed=bool(failed)) for job, run, failed in rows)
 
+    def take(self, terms: ClaimTerms, lock: ExitStack) -> Job | None:
+        """The job to be carried next, held with its lock; None where there is none."""
+
+        def takes(number: int) -> bool:
+            try:
+                lock.enter_context(run_lock(self._database.path.parent / "locks" / f"job{number}.run", 1e-9))
+            except StoreBusy:
+                return False
+            return True
+
+        # What a dead worker left behind goes first.
+        for one in self.list(state=JobState.RUNNING):
+            if takes(one.id):
+                if (adopted := self.adopt(one.id, os.getpid())) is not None:
+                    return adopted
+                lock.close()
+        return self.next(terms, takes, os.getpid())
+
     def next(self, terms: ClaimTerms, takes: Callable[[int], bool], worker: int) -> Job | None:
         """Claim the job that is to be carried next: the highest priority, then workspaces by turns. None where there
         is none. `takes` gets hold of its lock, and says whether it could."""
@@ -117,6 +152,7 @@ class Jobs(StorePart):
                 "now": iso(self._clock()),
                 "together": terms.together,
                 "providers": json.dumps(dict(terms.providers)),
+                "labels": json.dumps(sorted(terms.labels)),
             }
             for row in self._database.records(_NEXT, values):
                 if takes(row["id"]):
@@ -189,6 +225,20 @@ class Jobs(StorePart):
         )
         return row is not None and not (unpaused and row[0])
 
+    def may_promote(self, lease: Lease, run: str) -> bool:
+        """Whether the job of the lease may begin a promotion now. The server of another queue may have forgotten who
+        held it last; here nothing is forgotten, so that no second run of a job promotes what a first one did."""
+        if not lease.queue:
+            return self.holds(lease)
+        sql = (
+            "SELECT 1 FROM job_delivery AS d JOIN entry ON entry.id = d.entry WHERE d.queue = ? AND d.job = ?"
+            " AND d.run <> ? AND entry.state IN ('prepared', 'done')"
+        )
+        return self._database.first(sql, (lease.queue, lease.job, run)) is None
+
+    def delivered(self, lease: Lease, run: str, entry: int) -> None:
+        self._database.insert("job_delivery", queue=lease.queue, job=lease.job, run=run, entry=entry)
+
     def pause(self, numbers: Sequence[int], *, paused: bool) -> None:
         """These jobs, or all without numbers. One that runs is stopped by its worker, and resumed from there."""
         with self._database.transaction():
@@ -258,11 +308,13 @@ class Jobs(StorePart):
             reserved=sum((Decimal(one) for (one,) in held), Decimal(0)),
         )
 
-    def is_idle(self) -> bool:
-        """Nothing runs, and nothing that could run is left but what waits for a person."""
+    def is_idle(self, labels: frozenset[str] | None = None) -> bool:
+        """Nothing runs, and nothing that a worker with these labels, or any, could run is left but what waits for a
+        person."""
         running = self._database.first("SELECT 1 FROM job WHERE state = 'running' LIMIT 1")
         ready = f"SELECT 1 FROM job INDEXED BY job_next WHERE {_READY} AND NOT (SELECT paused FROM queue_state) LIMIT 1"
-        return running is None and self._database.first(ready) is None
+        values = {"labels": None if labels is None else json.dumps(sorted(labels))}
+        return running is None and self._database.first(ready, values) is None
 
     def _settle_answered(self) -> None:
         """Runs that waited were answered, and carried on by whoever answered them."""
@@ -309,6 +361,7 @@ def _job(row: dict[str, Any]) -> Job:
             "order": order,
             "state": JobState(row["state"]),
             **{name: bool(row[name]) for name in ("paused", "blocked", "sent_back")},
+            "requires": tuple(json.loads(row["requires"])),
             "outcome": None if row["outcome"] is None else JobOutcome(row["outcome"]),
             "allowance": None if row["allowance"] is None else Decimal(row["allowance"]),
             "cost": None if "?" in costs else sum(map(Decimal, costs), Decimal(0)),

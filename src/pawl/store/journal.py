@@ -70,9 +70,12 @@ class Journal(StorePart):
             )
         draft = self._drafted(changes)
         with self._database.transaction():
-            if entry.lease is not None and not Jobs(self._database, self._clock).holds(entry.lease):
+            jobs = Jobs(self._database, self._clock)
+            if entry.lease is not None and not jobs.may_promote(entry.lease, entry.run):
                 raise lost(entry.lease)
             number = self._insert(entry, EntryState.PREPARED, changes, modes, draft)
+            if entry.lease is not None and entry.lease.queue:
+                jobs.delivered(entry.lease, entry.run, number)
             _, blocked = self._flips(number)
             if blocked is not None:
                 by = self._found(blocked)["reversed_by"]

@@ -47,9 +47,10 @@ class Runs(StorePart):
             )
         return _row(row)
 
-    def is_known(self, run: str) -> bool:
-        """In whichever workspace."""
-        return self._database.first("SELECT 1 FROM run WHERE id = ?", (readable(run),)) is not None
+    def state(self, run: str) -> RunState | None:
+        """In whichever workspace; None where there is no such run."""
+        row = self._database.first("SELECT state FROM run WHERE id = ?", (readable(run),))
+        return None if row is None else RunState(row[0])
 
     def list(self, workspace: str, *, state: RunState | None = None, limit: int | None = None) -> Sequence[RunRow]:
         """Newest first."""
@@ -129,6 +130,55 @@ class Runs(StorePart):
         if row is None:
             return None
         return change_set(self._database.rows(f"SELECT {CHANGE_COLUMNS} FROM work_change WHERE work = ?", row))
+
+    def progress(self, run: str) -> Row:
+        """Something that differs when a step has become durable."""
+        sql = "SELECT node, task, attempt, (SELECT count(*) FROM run_step WHERE run = run.id) FROM run WHERE id = ?"
+        return self._database.first(sql, (run,)) or ()
+
+    def exported(self, run: str) -> dict[str, Any]:
+        """All that is needed to go on with the run elsewhere, but the contents that its changes name."""
+        with self._database.reading():
+            row = self._database.records("SELECT * FROM run WHERE id = ?", (run,))[0]
+            works = self._database.rows("SELECT id, name FROM work WHERE run = ?", (run,))
+            changes = f"SELECT {CHANGE_COLUMNS} FROM work_change WHERE work = ?"
+            requests = self._database.records(
+                "SELECT * FROM request WHERE workspace = ? AND run = ? ORDER BY id", (row["workspace"], run)
+            )
+            return {
+                "run": {name: row[name] for name in row if name not in ("id", "workspace")},
+                "values": self._database.rows("SELECT name, body FROM run_value WHERE run = ?", (run,)),
+                "steps": self._database.rows("SELECT talk, number, body FROM run_step WHERE run = ?", (run,)),
+                "work": {
+                    name: [(os.fsdecode(one[0]), *one[1:]) for one in self._database.rows(changes, (work,))]
+                    for work, name in works
+                },
+                "requests": [{name: one[name] for name in one if name not in ("id", "workspace")} for one in requests],
+            }
+
+    def imported(self, workspace: str, run: str, record: Mapping[str, Any]) -> RunRequest:
+        """A run as another machine has left it, in the place of what was known of it here."""
+        row = record["run"]
+        with self._database.transaction():
+            place = RunCursor(run, row["node"], row["task"], row["attempt"])
+            if self.state(run) is None:
+                self.begin(workspace, place, _decoded(f"the request of the run {run!r}", row["request"], RunRequest))
+            self.stand(place, RunState(row["state"]))
+            self._drop("run = ?", (run,))
+            for table in ("run_value", "run_step"):
+                self._database.run(f"DELETE FROM {table} WHERE run = ?", (run,))
+            values = [(run, *one) for one in record["values"]]
+            self._database.run_many("INSERT INTO run_value (run, name, body) VALUES (?, ?, ?)", values)
+            steps = [(run, *one) for one in record["steps"]]
+            self._database.run_many("INSERT INTO run_step (run, talk, number, body) VALUES (?, ?, ?, ?)", steps)
+            for name, rows in record["work"].items():
+                self.keep_work(run, name, change_set([(os.fsencode(one[0]), *one[1:]) for one in rows]))
+            sql = "SELECT count(*) FROM request WHERE workspace = ? AND run = ?"
+            known = self._database.one(sql, (os.fsencode(workspace), run))[0]
+            for one in record["requests"][known:]:
+                columns = {name: one[name] for name in ("time", *_NAMES)}
+                self._database.insert("request", workspace=os.fsencode(workspace), **columns)
+        return self.get(workspace, run).order
 
     def end(self, place: RunCursor) -> None:
         """The run has ended: its record stays, what was only needed to resume it goes."""
@@ -266,6 +316,12 @@ class Requests(StorePart):
     def records(self, workspace: str, *, run: str | None = None, limit: int | None = None) -> Sequence[RequestRecord]:
         """Oldest first; with a limit, the newest of them."""
         return [record for _, record in self.lines(workspace, run=run, limit=limit)]
+
+    def costs(self, run: str) -> Sequence[Decimal | None]:
+        """Of each request of a run, in whichever workspace; None where the price is unknown."""
+        of_run = "(workspace, run) IN (SELECT workspace, id FROM run WHERE id = ?)"
+        rows = self._database.rows(f"SELECT cost FROM request WHERE {of_run}", (run,))
+        return [None if cost is None else Decimal(cost) for (cost,) in rows]
 
     def lines(
         self, workspace: str, *, run: str | None = None, limit: int | None = None

@@ -115,7 +115,7 @@ def test_a_mistake_is_told_when_the_job_is_added(repository: Pawl, tmp_path: Pat
         (("queue", "add"), "there is no request"),
         (("queue", "add", "x", "--model", "nobody/nothing"), "nobody"),
         (("queue", "add", "x", "--after", "9", *model), "there is no job 9"),
-        (("queue", "add", "x", "--priority", "high", *model), "'high' is no priority"),
+        (("queue", "add", "x", "--priority", "high", *model), "'high' is not a priority"),
         (("queue", "add", "--each", "*.zzz", "about {file}", *model), "no file of the workspace"),
         (("queue", "add", "--each", "*.py", "about nothing", *model), "does not name {file}"),
         (("queue", "add", "x", "--workspace", "/nowhere", *model), "there is no folder '/nowhere'"),

@@ -1,1 +1,1 @@
-"""The queue: jobs that wait for workers, on this machine."""
+"""The queue: jobs that wait for workers, on this machine or on many."""

@@ -1,4 +1,5 @@
-"""Adding to the queue: one request, one for each file, or the lines of a file; and its statistics."""
+"""The queue, wherever it is kept; adding to it: one request, one for each file, or the lines of a file; its
+statistics."""
 
 from __future__ import annotations
 
@@ -6,20 +7,24 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import field, replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from pawl.agent.briefing import configured
 from pawl.agent.session import Session
-from pawl.core.errors import UnknownEntry, UsageError
-from pawl.core.job import CRITICAL, Job, JobDependency, JobState, NewJob
+from pawl.core.change import Lease
+from pawl.core.errors import StoreBusy, UnknownEntry, UsageError
+from pawl.core.job import CRITICAL, ClaimTerms, Job, JobDependency, JobEnd, JobState, NewJob, QueueState
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import RunRequest
 from pawl.core.typed import AtLeast, AtMost, read_settings
+from pawl.models.telemetry import Telemetry
 from pawl.settings.config import Config
+from pawl.store.jobs import Jobs
 from pawl.store.store import Store
 from pawl.workspace.project import Project
 
@@ -42,10 +47,102 @@ class QueueSettings:
     """Of `pawl queue run`."""
     providers: Mapping[str, int] = field(default_factory=dict)
     """Jobs at the same time that ask one provider, by its name."""
+    most: Annotated[int, AtLeast(1)] = 1_000_000
+    """Jobs that have not ended; more are refused."""
+    server: str = ""
+    """The address of a PostgreSQL server that keeps the queue of several machines."""
+    labels: tuple[str, ...] = ()
+    """Of the workers of this machine, for jobs that require them."""
+    dead_seconds: Annotated[float, AtLeast(3), AtMost(3600)] = 30.0
+    """The job of a worker that is not heard of is taken over within this time, where the queue is on a server."""
 
 
 def queue_settings(config: Config) -> QueueSettings:
     return read_settings(QueueSettings(), "queue", config.tables.queue)
+
+
+class JobQueue(Protocol):
+    """Jobs, who carries them, and what counts for all of them: in the state file, or on a server for many machines.
+
+    Every change of a job that is carried names the lease under which it is made, in the transaction that makes it.
+    """
+
+    look_seconds: float
+
+    def together(self) -> AbstractContextManager[None]: ...
+    def now(self) -> str: ...
+    def add(self, jobs: Iterable[NewJob]) -> list[int]: ...
+    def get(self, number: int) -> Job: ...
+    def depth(self) -> int: ...
+    def number_of(self, name: str) -> int | None: ...
+    def list(self, *, state: JobState | None = None, ended_since: str | None = None) -> Sequence[Job]: ...
+    def after(self, number: int) -> tuple[JobDependency, ...]: ...
+    def beat(self) -> None: ...
+    def take(self, terms: ClaimTerms, lock: ExitStack) -> Job | None: ...
+    def begun(self, lease: Lease, run: str, *, sent_back: bool = False) -> None: ...
+    def end(self, lease: Lease, end: JobEnd) -> None: ...
+    def release(
+        self, lease: Lease, reason: str, *, state: JobState, seconds: float = 0.0, counts: bool = True
+    ) -> None: ...
+    def holds(self, lease: Lease, *, unpaused: bool = False) -> bool: ...
+    def fence(self, lease: Lease) -> AbstractContextManager[None]: ...
+    def pause(self, numbers: Sequence[int], *, paused: bool) -> None: ...
+    def cancel(self, number: int) -> Job: ...
+    def retry(self, number: int) -> None: ...
+    def hold(self, provider: str, seconds: float) -> None: ...
+    def allow(self, budget: Decimal | None) -> None: ...
+    def state(self) -> QueueState: ...
+    def is_idle(self, labels: frozenset[str] | None = None) -> bool: ...
+
+
+VARIABLE, PASSWORD = "PAWL_QUEUE", "PAWL_QUEUE_PASSWORD"
+
+
+def server_of(config: Config, given: str | None) -> str:
+    """The address of the server that keeps the queue; empty for the queue in the state file."""
+    return given or config.environment.get(VARIABLE) or queue_settings(config).server
+
+
+@contextmanager
+def opened_queue(config: Config, store: Store, server: str) -> Iterator[JobQueue]:
+    """The queue that the user means, for one thread."""
+    if not server:
+        yield store.jobs
+        return
+    from pawl.agent.queue.job_rows import home_of
+    from pawl.agent.queue.queue_server import QueueServer
+    from pawl.agent.queue.server_queue import ServerQueue
+
+    reached = QueueServer.at(server, config.environment.get(PASSWORD, ""))
+    try:
+        yield ServerQueue(
+            server=reached,
+            store=store,
+            home=home_of(config.state),
+            dead_seconds=queue_settings(config).dead_seconds,
+        )
+    finally:
+        reached.close()
+
+
+def beside(queue: JobQueue, store: Store) -> JobQueue:
+    """The same queue, for whoever works with this connection to the state file."""
+    from pawl.agent.queue.server_queue import ServerQueue
+
+    return queue.at(store) if isinstance(queue, ServerQueue) else store.jobs
+
+
+@contextmanager
+def again(queue: JobQueue, store: Store) -> Iterator[JobQueue]:
+    """The same queue for another thread, which has opened the state file itself."""
+    if isinstance(queue, Jobs):
+        yield store.jobs
+        return
+    from pawl.agent.queue.server_queue import ServerQueue
+
+    assert isinstance(queue, ServerQueue)
+    with queue.again(store) as other:
+        yield other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,26 +155,59 @@ class JobWish:
     """Numbers of jobs, or runs."""
     if_failed: tuple[str, ...] = ()
     """The same; the job is begun where they fail, before every other."""
+    requires: tuple[str, ...] = ()
+    trace: str = ""
 
 
-def add(shop: Project, wish: JobWish, texts: Sequence[str]) -> list[int]:
+def add(shop: Project, queue: JobQueue, wish: JobWish, texts: Sequence[str]) -> list[int]:
     """One job for each text."""
+    _refuse_overflow(shop, queue, len(texts))
+    with _traced(shop, wish) as traced:
+        return _added(shop, queue, traced, texts)
+
+
+@contextmanager
+def _traced(shop: Project, wish: JobWish) -> Iterator[JobWish]:
+    """The jobs are below the span of their adding, whichever machine carries them."""
+    with Telemetry.open(shop.config.environment) as telemetry, telemetry.span("queue add", {}):
+        yield replace(wish, trace=telemetry.trace())
+
+
+def _refuse_overflow(shop: Project, queue: JobQueue, more: int) -> None:
+    most = queue_settings(shop.config).most
+    if queue.depth() + more > most:
+        raise StoreBusy(f"the queue is full: it takes {most} jobs that have not ended", advice="wait until some have")
+
+
+def _added(shop: Project, queue: JobQueue, wish: JobWish, texts: Sequence[str]) -> list[int]:
     if not texts:
         raise UsageError("there is no request", advice="pawl queue add 'make the tests pass'")
     kind, _, file = wish.order.model.partition(":")
     if kind in _FILES:
         # A worker may stand in another folder.
         wish = replace(wish, order=replace(wish.order, model=f"{kind}:{os.path.abspath(file)}"))
-    job = _new_job(shop, wish)
-    return shop.store.jobs.add(replace(job, order=replace(wish.order, text=text)) for text in texts)
+    job = _with_workspace(shop, queue, _new_job(shop, queue, wish))
+    return queue.add(replace(job, order=replace(wish.order, text=text)) for text in texts)
 
 
-def _new_job(shop: Project, wish: JobWish) -> NewJob:
+def _with_workspace(shop: Project, queue: JobQueue, job: NewJob) -> NewJob:
+    """The workspace goes with a job that workers elsewhere may carry. One that follows another begins with what that
+    one promotes, at home; a model that is a file is only with workers that have the label `files`."""
+    if isinstance(queue, Jobs) or job.after:
+        return job
+    from pawl.agent.queue.server_queue import ServerQueue
+    from pawl.agent.queue.travel import sent
+
+    assert isinstance(queue, ServerQueue)
+    requires = (*job.requires, "files") if job.provider in _FILES else job.requires
+    return replace(job, snapshot=sent(shop, queue), requires=tuple(sorted({*requires})))
+
+
+def _new_job(shop: Project, queue: JobQueue, wish: JobWish) -> NewJob:
     """Tell what is wrong with the terms now, not when nobody looks."""
     Session(shop).checked(replace(wish.order, text=wish.order.text or "a request"))
-    store = shop.store
-    after = [_dependency(store, one) for one in wish.after]
-    after += [replace(_dependency(store, one), failed=True) for one in wish.if_failed]
+    after = [_dependency(queue, shop.store, one) for one in wish.after]
+    after += [replace(_dependency(queue, shop.store, one), failed=True) for one in wish.if_failed]
     priority = wish.priority
     if priority is None:
         priority = CRITICAL if wish.if_failed else 0
@@ -88,6 +218,8 @@ def _new_job(shop: Project, wish: JobWish) -> NewJob:
         provider=_provider(model),
         priority=priority,
         after=tuple(after),
+        requires=tuple(sorted({*wish.requires})),
+        trace=wish.trace,
     )
 
 
@@ -96,12 +228,12 @@ def _provider(model: str) -> str:
     return kind if kind in _FILES else model.partition("/")[0]
 
 
-def _dependency(store: Store, name: str) -> JobDependency:
+def _dependency(queue: JobQueue, store: Store, name: str) -> JobDependency:
     """A job by its number, or a run by its id; the run of a job stands for the job, which may have another later."""
-    number = store.jobs.number_of(name)
+    number = queue.number_of(name)
     if number is not None:
-        return JobDependency(job=store.jobs.get(number).id)
-    if store.runs.is_known(name):
+        return JobDependency(job=queue.get(number).id)
+    if store.runs.state(name) is not None:
         return JobDependency(run=name)
     raise UnknownEntry(f"there is no job or run {name!r}", advice="'pawl queue list' lists the jobs")
 
@@ -122,14 +254,15 @@ def for_each_file(shop: Project, pattern: str, text: str) -> list[str]:
     return [text.replace(FILE, path) for path in sorted(found)]
 
 
-def add_lines(shop: Project, wish: JobWish, lines: str) -> list[int]:
+def add_lines(shop: Project, queue: JobQueue, wish: JobWish, lines: str) -> list[int]:
     """One job for each line of JSON: `request`, and what differs from the terms; all of them or none."""
     added: list[int] = []
     names: dict[str, str] = {}
-    with shop.store.together():
+    _refuse_overflow(shop, queue, sum(1 for _ in _objects(lines)))
+    with _traced(shop, wish) as traced, queue.together():
         for number, line in _objects(lines):
-            own = _terms(wish, number, line, names)
-            added += add(shop, own, [own.order.text])
+            own = _terms(traced, number, line, names)
+            added += _added(shop, queue, own, [own.order.text])
             if name := line.get("name"):
                 names[str(name)] = str(added[-1])
     return added
@@ -142,10 +275,10 @@ def _objects(lines: str) -> Iterator[tuple[int, Mapping[str, object]]]:
         try:
             line = json.loads(text)
         except ValueError as error:
-            raise UsageError(f"line {number} is no JSON: {error}") from error
+            raise UsageError(f"line {number} is not JSON: {error}") from error
         if not isinstance(line, dict) or not isinstance(line.get("request"), str) or set(line) - _LINE:
             raise UsageError(
-                f"line {number} is no job", advice=f"an object with request, and any of {', '.join(sorted(_LINE))}"
+                f"line {number} is not a job", advice=f"an object with request, and any of {', '.join(sorted(_LINE))}"
             )
         yield number, line
 
@@ -158,7 +291,7 @@ def _terms(wish: JobWish, number: int, line: Mapping[str, object], names: Mappin
 
     priority = line.get("priority", wish.priority)
     if priority is not None and not (type(priority) is int and abs(priority) <= HIGHEST):
-        raise UsageError(f"line {number}: priority {priority!r} is no whole number up to {HIGHEST}")
+        raise UsageError(f"line {number}: priority {priority!r} is not a whole number up to {HIGHEST}")
     budget = dict(wish.order.budget)
     if "budget" in line:
         amount = line["budget"]

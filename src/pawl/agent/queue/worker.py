@@ -1,38 +1,47 @@
 """A worker takes jobs from the queue and carries each as one ordinary run.
 
-On one machine no heartbeat is needed: the worker holds a lock of the operating system for each job, which dies with its
-process. Whoever finds a job that runs without its lock takes it over and resumes its run from the last durable step.
-`carry` is all that a job is; an engine for many machines calls the same.
+Whoever takes over the job of a dead worker resumes its run from the last durable step. `carry` is all that a job is,
+wherever its queue is kept.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import field, replace
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
-from pawl.agent.queue.job_queue import QueueSettings
+from pawl.agent.queue.job_queue import JobQueue, QueueSettings, again, beside
+from pawl.agent.queue.server_queue import ServerQueue
+from pawl.agent.queue.travel import arrive, progress, tell_progress, workspace_of
 from pawl.agent.session import Session
-from pawl.core.errors import Cancelled, Conflicted, PawlError, RateLimited, StoreBusy, StoreError
-from pawl.core.job import Job, JobEnd, JobOutcome, JobState
+from pawl.core.errors import (
+    Cancelled,
+    Conflicted,
+    PawlError,
+    QueueUnreachable,
+    RateLimited,
+    StoreBusy,
+    StoreError,
+)
+from pawl.core.job import ClaimTerms, Job, JobEnd, JobOutcome, JobState
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Report, RunState
 from pawl.models.telemetry import Telemetry
 from pawl.sandbox.cancel import CancelToken
 from pawl.settings.config import Config
-from pawl.store.jobs import ClaimTerms, lost
-from pawl.store.run_lock import run_lock
+from pawl.store.jobs import lost
 from pawl.store.store import Store
 from pawl.workspace.project import Project
 
-IDLE_SECONDS = 0.2
-LOOK_SECONDS = 0.5
-"""How often a worker looks whether its job was cancelled or paused."""
+IDLE_SECONDS, LONGEST_IDLE = 0.2, 2.0
+"""How often a worker that has nothing to do looks for a job; less and less where the queue is on a server."""
+AWAY_SECONDS = 600.0
+"""How long a worker waits for a server that does not answer."""
 LATER = 75
 """The exit code of errors that pass."""
 LONGEST_WAIT = 300.0
@@ -42,50 +51,52 @@ BUSY_SECONDS = 2.0
 @dataclass(slots=True, kw_only=True)
 class QueueWorker:
     config: Config
-    store: Store
+    queue: JobQueue
     stop: CancelToken
     settings: QueueSettings
     tell: Callable[[Job, str], object] = lambda job, what: None
     shares: int = 1
     """Workers that share what is left of the budget of the queue."""
+    labels: frozenset[str] = frozenset()
+    """What this worker has, for jobs that require it."""
     _carried: tuple[Job, CancelToken] | None = field(default=None, init=False)
     _telemetry: Telemetry = field(default_factory=Telemetry, init=False)
 
     def work(self, *, drains: bool) -> None:
         """Carry jobs until the queue is empty, or until it is stopped."""
         with self._watch(), Telemetry.open(self.config.environment) as self._telemetry:
+            idle, away = IDLE_SECONDS, 0.0
             while not self.stop.requested:
-                with ExitStack() as lock:
-                    job = self._taken(lock)
-                    if job is not None:
-                        self._carry(job)
-                        continue
-                left = self.store.jobs.state().left
-                if drains and (self.store.jobs.is_idle() or (left is not None and left <= 0 and not self._others())):
+                try:
+                    found, away = self._turn(drains=drains), 0.0
+                except QueueUnreachable:
+                    away += LONGEST_IDLE
+                    if away >= AWAY_SECONDS:
+                        raise
+                    _pause(self.stop, LONGEST_IDLE)
+                    continue
+                if found is None:
                     return
-                _pause(self.stop, IDLE_SECONDS)
+                idle = IDLE_SECONDS if found else min(idle * 1.5, max(IDLE_SECONDS, 2 * self.queue.look_seconds))
+                if not found:
+                    _pause(self.stop, idle)
 
-    def _others(self) -> bool:
-        return bool(self.store.jobs.list(state=JobState.RUNNING))
-
-    def _taken(self, lock: ExitStack) -> Job | None:
-        jobs = self.store.jobs
-
-        def takes(number: int) -> bool:
-            try:
-                lock.enter_context(run_lock(self.config.state / "locks" / f"job{number}.run", 1e-9))
-            except StoreBusy:
-                return False
-            return True
-
-        # What a dead worker left behind goes first.
-        for one in jobs.list(state=JobState.RUNNING):
-            if takes(one.id):
-                if (adopted := jobs.adopt(one.id, os.getpid())) is not None:
-                    return adopted
-                lock.close()
-        terms = ClaimTerms(together=self.settings.together, providers=self.settings.providers, shares=self.shares)
-        return jobs.next(terms, takes, os.getpid())
+    def _turn(self, *, drains: bool) -> bool | None:
+        """Carry the next job: whether there was one; None where nothing is left to do."""
+        settings = self.settings
+        terms = ClaimTerms(
+            together=settings.together, providers=settings.providers, shares=self.shares, labels=self.labels
+        )
+        with ExitStack() as lock:
+            job = self.queue.take(terms, lock)
+            if job is not None:
+                self._carry(job)
+                return True
+        if not drains:
+            return False
+        left = self.queue.state().left
+        spent = left is not None and left <= 0 and not self.queue.list(state=JobState.RUNNING)
+        return None if spent or self.queue.is_idle(self.labels) else False
 
     @contextmanager
     def _watch(self) -> Iterator[None]:
@@ -93,12 +104,17 @@ class QueueWorker:
         over = threading.Event()
 
         def look() -> None:
-            with Store.open(self.config.state) as store:
-                while not over.wait(LOOK_SECONDS):
-                    carried = self._carried
-                    with suppress(StoreError):
-                        if carried is not None and not store.jobs.holds(carried[0].held, unpaused=True):
+            with Store.open(self.config.state) as store, again(self.queue, store) as queue:
+                told: tuple[object, ...] = ()
+                while not over.wait(queue.look_seconds):
+                    # Whoever has lost the job is told by the run itself.
+                    with suppress(StoreError, Cancelled):
+                        queue.beat()
+                        carried = self._carried
+                        if carried is not None and not queue.holds(carried[0].held, unpaused=True):
                             carried[1].request()
+                        elif carried is not None:
+                            told = tell_progress(queue, store, carried[0], told)
 
         thread = threading.Thread(target=look, name="queue watch", daemon=True)
         thread.start()
@@ -112,7 +128,7 @@ class QueueWorker:
         if job.attempts > self.settings.attempts:
             why = job.reason or "its worker died each time"
             end = JobEnd(outcome=JobOutcome.FAILED, reason=f"stopped after {self.settings.attempts} attempts: {why}")
-            self.store.jobs.end(job.held, end)
+            self.queue.end(job.held, end)
             self.tell(job, f"failed: {end.reason}")
             return
         self.tell(job, "taken" if job.attempts == 1 else f"taken again, attempt {job.attempts}")
@@ -133,38 +149,45 @@ class QueueWorker:
         about = {"pawl.job": job.id, "pawl.priority": job.priority, "pawl.attempts": job.attempts}
         since = datetime.fromisoformat(job.created) if job.attempts == 1 else None
         with (
-            self._telemetry.span("queue job", about, since),
+            self._telemetry.span("queue job", about, since, job.trace),
             self._telemetry.span("worker attempt", {"pawl.job": job.id, "pawl.lease": job.lease}),
         ):
-            return carry(self.config, job, cancel, self._telemetry)
+            return carry(self.config, self.queue, job, cancel, self._telemetry)
 
 
-def carry(config: Config, job: Job, cancel: CancelToken, telemetry: Telemetry) -> str:
+def carry(config: Config, queue: JobQueue, job: Job, cancel: CancelToken, telemetry: Telemetry) -> str:
     """Carry a job whose lease is held, as far as it goes without the user, and write down what came of it."""
     try:
-        shop = Project.open(config, Path(job.workspace))
+        place = workspace_of(config, queue, job)
+        shop = Project.open(config, place)
+    except (Cancelled, QueueUnreachable):
+        raise
     except PawlError as error:
-        with Store.open(config.state) as store:
-            return _ended(store, job, JobEnd(outcome=JobOutcome.FAILED, reason=error.message))
+        return _ended(queue, job, JobEnd(outcome=JobOutcome.FAILED, reason=error.message))
     with shop:
-        shop.lease = job.held
+        queue, shop.away = beside(queue, shop.store), place != Path(job.workspace)
+        shop.lease, shop.fence = job.held, partial(queue.fence, job.held)
         session = Session(shop, cancel=cancel)
         try:
-            report = _carried(session, job, job.run or _begun(session, job), telemetry)
+            report = _carried(session, job, arrive(shop, queue, job) or _begun(session, queue, job), telemetry)
+            if shop.away and session.error is None:
+                assert isinstance(queue, ServerQueue)
+                queue.send_home(job.held, report.run, progress(shop.store, report.run))
+                return "carried; it is promoted at home"
             conflict = "" if job.sent_back else _conflict(shop, report)
             if conflict:
                 # Both runs together spend what one may.
                 job = _without(job, report.cost or Decimal(0))
-                report = _carried(session, job, _begun(session, job, conflict), telemetry)
-            return _settled(session, job, report)
+                report = _carried(session, job, _begun(session, queue, job, conflict), telemetry)
+            return _settled(session, queue, job, report)
         except StoreBusy as error:
             # Somebody answers or resumes its run by hand at this moment.
-            shop.store.jobs.release(job.held, error.message, state=JobState.QUEUED, seconds=BUSY_SECONDS, counts=False)
+            queue.release(job.held, error.message, state=JobState.QUEUED, seconds=BUSY_SECONDS, counts=False)
             return f"put back: {error.message}"
-        except Cancelled:
+        except (Cancelled, QueueUnreachable):
             raise
         except PawlError as error:
-            return _ended(shop.store, job, JobEnd(outcome=JobOutcome.FAILED, reason=error.message))
+            return _ended(queue, job, JobEnd(outcome=JobOutcome.FAILED, reason=error.message))
         finally:
             session.end()
 
@@ -182,14 +205,14 @@ def _carried(session: Session, job: Job, run: str, telemetry: Telemetry) -> Repo
         return session.resume(run, money=job.allowance)
 
 
-def _begun(session: Session, job: Job, conflict: str = "") -> str:
+def _begun(session: Session, queue: JobQueue, job: Job, conflict: str = "") -> str:
     """A new run of the job, recorded together with it: a worker that dies here has begun none, or exactly one."""
     order, shop = job.order, session.shop
     if conflict:
         order = replace(order, context=(*order.context, conflict))
     with shop.store.together():
         run = session.begin(order)
-        shop.store.jobs.begun(job.held, run, sent_back=bool(conflict))
+        queue.begun(job.held, run, sent_back=bool(conflict))
     return run
 
 
@@ -207,45 +230,45 @@ def _conflict(shop: Project, report: Report) -> str:
     return ""
 
 
-def _settled(session: Session, job: Job, report: Report) -> str:
-    jobs = session.shop.store.jobs
+def _settled(session: Session, queue: JobQueue, job: Job, report: Report) -> str:
     match report.state:
         case RunState.WAITING:
             why = "; ".join(report.question.why) if report.question is not None else ""
-            jobs.release(job.held, why, state=JobState.WAITING)
+            queue.release(job.held, why, state=JobState.WAITING)
             return f"waits for your approval: pawl -C {job.workspace} approve {report.run}"
         case RunState.WORKING:
-            return _stopped(session, job, report)
+            return _stopped(session, queue, job, report)
     reasons = "; ".join(dict.fromkeys((*report.refused, *report.unproved)))
     if report.trouble is not None:
         reasons = report.trouble.message
     outcome = JobOutcome.of(report.delivery)
     end = JobEnd(outcome=outcome, verdict=str(report.verdict or ""), entry=report.entry or report.kept, reason=reasons)
-    return _ended(session.shop.store, job, end)
+    return _ended(queue, job, end)
 
 
-def _stopped(session: Session, job: Job, report: Report) -> str:
+def _stopped(session: Session, queue: JobQueue, job: Job, report: Report) -> str:
     """The run can be resumed: now, later, or when the user has done something about it."""
-    jobs, error = session.shop.store.jobs, session.error
+    error = session.error
     why = report.trouble.message if report.trouble is not None else "stopped"
-    if isinstance(error, Cancelled):
-        if not jobs.holds(job.held):
+    if error is None or isinstance(error, Cancelled):
+        # Without an error it was stopped between two steps, such as while it waited for its turn to deliver.
+        if not queue.holds(job.held):
             raise lost(job.held)
-        jobs.release(job.held, "", state=JobState.QUEUED, counts=False)
+        queue.release(job.held, "", state=JobState.QUEUED, counts=error is None)
         return "stopped; its run is resumed from there"
     if error is not None and error.exit_code == LATER:
         wait = min(LONGEST_WAIT, 5.0 * 2**job.attempts)
         if isinstance(error, RateLimited):
             wait = max(wait, error.wait_seconds or 0.0)
-            jobs.hold(job.provider, wait)
-        jobs.release(job.held, why, state=JobState.QUEUED, seconds=wait)
+            queue.hold(job.provider, wait)
+        queue.release(job.held, why, state=JobState.QUEUED, seconds=wait)
         return f"put back for {wait:.0f} s: {why}"
     advice = f" ({report.trouble.advice})" if report.trouble is not None and report.trouble.advice else ""
-    return _ended(session.shop.store, job, JobEnd(outcome=JobOutcome.FAILED, reason=f"{why}{advice}"))
+    return _ended(queue, job, JobEnd(outcome=JobOutcome.FAILED, reason=f"{why}{advice}"))
 
 
-def _ended(store: Store, job: Job, end: JobEnd) -> str:
-    store.jobs.end(job.held, end)
+def _ended(queue: JobQueue, job: Job, end: JobEnd) -> str:
+    queue.end(job.held, end)
     return f"{end.outcome}: {end.reason}" if end.reason else str(end.outcome)
 
 

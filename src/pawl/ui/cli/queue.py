@@ -7,7 +7,7 @@ import sys
 import threading
 from argparse import ArgumentParser
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,7 @@ from pawl.ui.cli.parser import (
 from pawl.ui.screen.screen import brief, counted, money, when
 
 if TYPE_CHECKING:
-    from pawl.agent.queue.job_queue import JobWish
+    from pawl.agent.queue.job_queue import JobQueue, JobWish
     from pawl.workspace.project import Project
 
 MOST_BYTES = 64 << 20
@@ -70,11 +70,27 @@ def queue_words(parser: ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="pause, resume: the whole queue; cancel, retry: every job")
     parser.add_argument("--workers", type=int, metavar="N", help="run: processes (default: the setting queue.workers)")
     parser.add_argument("--export", metavar="FILE", help="list: write every job as JSON; '-' for stdout")
+    parser.add_argument(
+        "--require", action="append", default=[], metavar="LABEL", help="add: only a worker that has this label"
+    )
+    _server_options(parser)
 
 
 def worker_words(parser: ArgumentParser) -> None:
     parser.add_argument("--drain", action="store_true", help="end when nothing is left to do")
     parser.add_argument("--shares", type=int, default=1, metavar="N", help="workers that share the budget (default 1)")
+    _server_options(parser)
+
+
+def _server_options(parser: ArgumentParser) -> None:
+    parser.add_argument("--queue", metavar="URL", help="a queue for many machines: postgres://USER@HOST/DATABASE")
+    parser.add_argument(
+        "--label",
+        action="append",
+        default=[],
+        metavar="LABEL",
+        help="run, worker: what the worker has, besides its own",
+    )
 
 
 def queue(shop: Project, call: Call) -> int:
@@ -83,26 +99,42 @@ def queue(shop: Project, call: Call) -> int:
         raise UsageError(f"'pawl queue {call.options.action}' takes no {call.options.words[0]!r}")
     if not call.asks:
         _refuse_elsewhere(call)
-    return _ACTIONS[call.options.action](shop, call)
+    with _opened(shop, call) as jobs:
+        return _ACTIONS[call.options.action](shop, jobs, call)
+
+
+def _opened(shop: Project, call: Call) -> AbstractContextManager[JobQueue]:
+    from pawl.agent.queue.job_queue import opened_queue, server_of
+
+    return opened_queue(shop.config, shop.store, server_of(shop.config, call.options.queue))
 
 
 def _refuse_elsewhere(call: Call) -> None:
     """A session and the page show and change the queue; they neither wait for it nor reach other files with it."""
     options = call.options
-    given = (options.place, options.lines, options.export, options.max_budget_usd)
+    given = (options.place, options.lines, options.export, options.max_budget_usd, options.queue)
     if options.action in ("run", "watch") or any(one is not None for one in given):
         raise UsageError("that is done in a terminal of its own", advice="call 'pawl queue' there")
 
 
 def worker(shop: Project, call: Call) -> int:
-    _work(shop, call, drains=call.options.drain, shares=call.options.shares)
+    with _opened(shop, call) as jobs:
+        began = jobs.now()
+        _work(shop, jobs, call, drains=call.options.drain, shares=call.options.shares)
+        ended = jobs.list(ended_since=began)
     if call.interruptions.heard is not None:
         raise call.interruptions.heard
-    return 0
+    return _ended(ended)
 
 
-def _work(shop: Project, call: Call, *, drains: bool, shares: int = 1) -> None:
+def _ended(jobs: Sequence[Job]) -> int:
+    """The exit code for what became of them."""
+    return next((code for outcome, code in _CODES.items() if any(one.outcome is outcome for one in jobs)), 0)
+
+
+def _work(shop: Project, jobs: JobQueue, call: Call, *, drains: bool, shares: int = 1) -> None:
     from pawl.agent.queue.job_queue import queue_settings
+    from pawl.agent.queue.labels import labels_here
     from pawl.agent.queue.worker import QueueWorker
 
     def tell(job: Job, what: str) -> None:
@@ -112,22 +144,29 @@ def _work(shop: Project, call: Call, *, drains: bool, shares: int = 1) -> None:
     with call.interruptions.stopping() as stop:
         settings = queue_settings(shop.config)
         QueueWorker(
-            config=shop.config, store=shop.store, stop=stop, settings=settings, tell=tell, shares=max(1, shares)
+            config=shop.config,
+            queue=jobs,
+            stop=stop,
+            settings=settings,
+            tell=tell,
+            shares=max(1, shares),
+            labels=labels_here(shop, (*settings.labels, *call.options.label)),
         ).work(drains=drains)
 
 
-def _add(shop: Project, call: Call) -> int:
+def _add(shop: Project, jobs: JobQueue, call: Call) -> int:
     place = call.options.place
     if place is None:
-        return _add_to(shop, call)
+        return _add_to(shop, jobs, call)
+    from pawl.agent.queue.job_queue import beside
     from pawl.workspace.paths import find_workspace
     from pawl.workspace.project import Project
 
     with Project.open(shop.config, find_workspace(Path(place), shop.config, exact=True)) as other:
-        return _add_to(other, call)
+        return _add_to(other, beside(jobs, other.store), call)
 
 
-def _add_to(shop: Project, call: Call) -> int:
+def _add_to(shop: Project, jobs: JobQueue, call: Call) -> int:
     from pawl.agent.queue.job_queue import add, add_lines, for_each_file
 
     options, wish = call.options, _wish(call)
@@ -135,11 +174,11 @@ def _add_to(shop: Project, call: Call) -> int:
         if options.each is not None or options.words:
             raise UsageError("--from brings its own requests", advice="leave out --each and the words")
         data = given_bytes(options.lines, MOST_BYTES, "the jobs").decode("utf-8", "replace")
-        added = add_lines(shop, wish, data)
+        added = add_lines(shop, jobs, wish, data)
     else:
         text = " ".join(options.words) if options.each is not None else piped_input(call, " ".join(options.words))
         texts = for_each_file(shop, options.each, text) if options.each is not None else [text] if text.strip() else []
-        added = add(shop, wish, texts)
+        added = add(shop, jobs, wish, texts)
     if call.options.json:
         return call.emit({"jobs": added, "workspace": shop.workspace})
     many = f"jobs {added[0]} to {added[-1]}" if len(added) > 1 else f"job {added[0]}" if added else "nothing"
@@ -158,7 +197,7 @@ def _wish(call: Call) -> JobWish:
         digits = options.priority.removeprefix("-")
         if not (digits.isascii() and digits.isdigit() and len(digits) <= 4 and int(digits) <= HIGHEST):
             raise UsageError(
-                f"--priority {options.priority!r} is no priority", advice=f"a number up to {HIGHEST}, or critical"
+                f"--priority {options.priority!r} is not a priority", advice=f"a number up to {HIGHEST}, or critical"
             )
         priority = int(options.priority)
     return JobWish(
@@ -175,17 +214,18 @@ def _wish(call: Call) -> JobWish:
         priority=priority,
         after=tuple(options.after),
         if_failed=tuple(options.if_failed),
+        requires=tuple(options.require),
     )
 
 
-def _named(shop: Project, call: Call, *, most: int | None = None) -> list[int]:
+def _named(shop: Project, jobs: JobQueue, call: Call, *, most: int | None = None) -> list[int]:
     """The jobs that the words name, by number or run."""
     found = []
     for word in call.options.words:
-        number = shop.store.jobs.number_of(word)
+        number = jobs.number_of(word)
         if number is None:
             raise UnknownEntry(f"there is no job {word!r}", advice="'pawl queue list' lists them")
-        found.append(shop.store.jobs.get(number).id)
+        found.append(jobs.get(number).id)
     if not found and not call.options.all:
         raise UsageError(f"'pawl queue {call.options.action}' names no job", advice="give its number, or --all")
     if found and (call.options.all or (most is not None and len(found) > most)):
@@ -194,7 +234,7 @@ def _named(shop: Project, call: Call, *, most: int | None = None) -> list[int]:
 
 
 def job_json(job: Job) -> Json:
-    names = "id standing state outcome verdict entry reason run attempts sent_back priority workspace provider"
+    names = "id standing state outcome verdict entry reason run attempts sent_back priority workspace provider requires"
     return {
         **picked(job, names),
         "request": job.order.text,
@@ -204,22 +244,22 @@ def job_json(job: Job) -> Json:
     }
 
 
-def _list(shop: Project, call: Call) -> int:
-    jobs = shop.store.jobs.list()
-    state = shop.store.jobs.state()
+def _list(shop: Project, jobs: JobQueue, call: Call) -> int:
+    every = jobs.list()
+    state = jobs.state()
     if call.options.export is not None:
-        return _export(shop, call, jobs)
+        return _export(shop, jobs, call, every)
     if call.options.json:
-        return call.emit({"jobs": [job_json(one) for one in jobs], "paused": state.paused})
-    if not jobs:
+        return call.emit({"jobs": [job_json(one) for one in every], "paused": state.paused})
+    if not every:
         call.out.say("the queue is empty")
         return 0
-    rows = [_cells(one, live=call.out.is_terminal) for one in jobs]
+    rows = [_cells(one, live=call.out.is_terminal) for one in every]
     call.out.table(("job", "state", "priority", "project", "run", "verdict", "cost", "request"), rows, flexible=7)
-    for one in jobs:
+    for one in every:
         if one.reason and one.standing != JobOutcome.DONE:
             call.out.say(f"! job {one.id}: {one.reason}", "yellow")
-    call.out.say(_summary(jobs) + ("; the queue is paused" if state.paused else ""))
+    call.out.say(_summary(every) + ("; the queue is paused" if state.paused else ""))
     return 0
 
 
@@ -245,32 +285,30 @@ def _summary(jobs: Sequence[Job]) -> str:
     return f"{counted(counts.jobs, 'job')}: {parts}; {money(counts.cost)}"
 
 
-def _export(shop: Project, call: Call, jobs: Sequence[Job]) -> int:
+def _export(shop: Project, jobs: JobQueue, call: Call, every: Sequence[Job]) -> int:
     """Everything there is of the queue."""
     from pawl.agent.queue.job_queue import stats
 
     body = {
-        "jobs": [{**job_json(one), "after": shop.store.jobs.after(one.id), "terms": one.order} for one in jobs],
-        "state": shop.store.jobs.state(),
-        "stats": stats(jobs),
+        "jobs": [{**job_json(one), "after": jobs.after(one.id), "terms": one.order} for one in every],
+        "state": jobs.state(),
+        "stats": stats(every),
     }
     if call.options.export == "-":
         return call.emit(body)
     path = Path(call.options.export)
     path.write_text(f"{as_json(body)}\n", "utf-8")
-    return call.answer({"exported": str(path), "jobs": len(jobs)}, f"{counted(len(jobs), 'job')} written to {path}")
+    return call.answer({"exported": str(path), "jobs": len(every)}, f"{counted(len(every), 'job')} written to {path}")
 
 
-def _show(shop: Project, call: Call) -> int:
-    numbers = _named(shop, call, most=1)
+def _show(shop: Project, jobs: JobQueue, call: Call) -> int:
+    numbers = _named(shop, jobs, call, most=1)
     if not numbers:
         raise UsageError("'pawl queue show' names no job", advice="give its number")
-    job = shop.store.jobs.get(numbers[0])
-    after = [
-        str(one.job or one.run) + (" (if it fails)" if one.failed else "") for one in shop.store.jobs.after(job.id)
-    ]
+    job = jobs.get(numbers[0])
+    after = [str(one.job or one.run) + (" (if it fails)" if one.failed else "") for one in jobs.after(job.id)]
     if call.options.json:
-        return call.emit({**job_json(job), "after": shop.store.jobs.after(job.id)})
+        return call.emit({**job_json(job), "after": jobs.after(job.id)})
     lines = [f"job {job.id}: {job.standing}", f"request: {job.order.text}", f"workspace: {job.workspace}"]
     lines += [f"after: {', '.join(after)}"] if after else []
     lines += [f"run: {job.run} (attempt {job.attempts})"] if job.run else []
@@ -283,22 +321,22 @@ def _show(shop: Project, call: Call) -> int:
     return 0
 
 
-def _pause(shop: Project, call: Call) -> int:
-    numbers, paused = _named(shop, call), call.options.action == "pause"
-    shop.store.jobs.pause(numbers, paused=paused)
+def _pause(shop: Project, jobs: JobQueue, call: Call) -> int:
+    numbers, paused = _named(shop, jobs, call), call.options.action == "pause"
+    jobs.pause(numbers, paused=paused)
     what = ", ".join(f"job {one}" for one in numbers) or "the queue"
-    return call.answer({"paused": paused, "jobs": numbers}, f"{what} {'paused' if paused else 'goes on'}")
+    return call.answer({"paused": paused, "jobs": numbers}, f"{what} {'paused' if paused else 'resumed'}")
 
 
-def _each(shop: Project, call: Call) -> int:
+def _each(shop: Project, jobs: JobQueue, call: Call) -> int:
     """Cancel or retry."""
-    jobs, cancels = shop.store.jobs, call.options.action == "cancel"
-    numbers = _named(shop, call)
+    cancels = call.options.action == "cancel"
+    numbers = _named(shop, jobs, call)
     if call.options.all:
         unwanted = (JobOutcome.DONE, JobOutcome.CANCELLED)
         ended = (one for one in jobs.list() if (one.state is JobState.ENDED) is not cancels)
         numbers = [one.id for one in ended if cancels or one.outcome not in unwanted]
-    with shop.store.together():
+    with jobs.together():
         for one in numbers:
             jobs.cancel(one) if cancels else jobs.retry(one)
     what = ", ".join(f"job {one}" for one in numbers) or "nothing"
@@ -306,27 +344,27 @@ def _each(shop: Project, call: Call) -> int:
     return call.answer({"jobs": numbers, "what": word}, f"{what} {word}{' again' if not cancels and numbers else ''}")
 
 
-def _watch(shop: Project, call: Call) -> int:
+def _watch(shop: Project, jobs: JobQueue, call: Call) -> int:
     """Tells each change of a job until nothing is left to do."""
     known: dict[int, str] = {}
     pause = threading.Event()
     while True:
-        jobs = shop.store.jobs.list()
-        for one in jobs:
+        every = jobs.list()
+        for one in every:
             if known.get(one.id) != one.standing and not call.options.json:
                 why = f": {one.reason}" if one.reason and one.state is JobState.ENDED else ""
                 call.out.say(f"job {one.id}  {one.standing}  {brief(one.order.text, 60)}{why}")
             known[one.id] = one.standing
-        if shop.store.jobs.is_idle():
+        if jobs.is_idle():
             break
         pause.wait(WATCH_SECONDS)
-    return call.answer({"jobs": [job_json(one) for one in jobs]}, _summary(jobs))
+    return call.answer({"jobs": [job_json(one) for one in every]}, _summary(every))
 
 
-def _stats(shop: Project, call: Call) -> int:
+def _stats(shop: Project, jobs: JobQueue, call: Call) -> int:
     from pawl.agent.queue.job_queue import stats
 
-    found, state = stats(shop.store.jobs.list()), shop.store.jobs.state()
+    found, state = stats(jobs.list()), jobs.state()
     if call.options.json:
         return call.emit({"stats": found, "state": state})
     states = ", ".join(f"{number} {word}" for word, number in found.states.items()) or "none"
@@ -341,32 +379,31 @@ def _stats(shop: Project, call: Call) -> int:
     return 0
 
 
-def _run(shop: Project, call: Call) -> int:
+def _run(shop: Project, jobs: JobQueue, call: Call) -> int:
     """Carry out what there is, and tell what came of it."""
     from pawl.agent.queue.job_queue import queue_settings
 
     workers = call.options.workers or queue_settings(shop.config).workers
     check_range("--workers", workers, 1, 64, "one for each processor is plenty")
-    began = datetime.now(UTC).isoformat(timespec="milliseconds")
+    began = jobs.now()
     budget = amount_of("--budget", call.options.max_budget_usd)
-    shop.store.jobs.allow(budget)
+    jobs.allow(budget)
     if workers == 1:
-        _work(shop, call, drains=True)
+        _work(shop, jobs, call, drains=True)
     else:
         _work_together(shop, call, workers)
     if call.interruptions.heard is not None:
         raise call.interruptions.heard
-    jobs = shop.store.jobs
     state, ended = jobs.state(), jobs.list(ended_since=began)
     waits = jobs.list(state=JobState.WAITING)
-    code = next((code for outcome, code in _CODES.items() if any(one.outcome is outcome for one in ended)), 0)
+    code = _ended(ended)
     # Paused meanwhile, or its workers died: what was not carried out is not done.
     left = [one for one in jobs.list() if one.state in (JobState.QUEUED, JobState.RUNNING)]
     code = code or (EXIT_WAITING if waits else 0 if all(one.blocked for one in left) else _CODES[JobOutcome.PARTLY])
     if state.left is not None and state.left <= 0 and not jobs.is_idle():
         raise BudgetExceeded(
             f"the budget of the queue is used up: {money(state.spent)} of {money(budget)}",
-            advice="what is left stays queued: 'pawl queue run --budget USD' goes on",
+            advice="what is left stays queued: 'pawl queue run --budget USD' continues",
         )
     body = {"jobs": [job_json(one) for one in (*ended, *waits)], "left": [one.id for one in left], "exit_code": code}
     every = (*ended, *waits, *left)
@@ -376,11 +413,16 @@ def _run(shop: Project, call: Call) -> int:
 
 def _work_together(shop: Project, call: Call, many: int) -> None:
     """So many processes; one that dies by a signal is replaced, and its job taken over by another."""
+    from pawl.agent.queue.job_queue import VARIABLE, server_of
+
     words = [sys.executable, "-P", "-m", "pawl", "-C", shop.workspace, "worker", "--drain", "--shares", str(many)]
+    words += [word for label in call.options.label for word in ("--label", label)]
+    # Not among the words, which every user of this machine can read.
+    environment = {**shop.config.environment, VARIABLE: server_of(shop.config, call.options.queue)}
     out = subprocess.DEVNULL if call.options.json else None
 
     def started() -> subprocess.Popen[bytes]:
-        return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out)
+        return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, env=environment)
 
     working, restarts = [started() for _ in range(many)], RESTARTS
     with call.interruptions.stopping() as stop:

@@ -1,0 +1,577 @@
+"""The queue of many machines, on a PostgreSQL server.
+
+procrastinate keeps one ticket for each job that may be carried now: it hands tickets out, keeps the heartbeats of
+workers and tells which tickets are held by dead ones. Pawl keeps what a job is, who may promote it, and what counts for
+all of them. Every moment is the server's: the clocks of workers may say anything.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import field
+from decimal import Decimal
+from hashlib import sha256
+from typing import Any
+
+from pawl.agent.queue.job_rows import job_of, moment_text, rank, stored_text
+from pawl.agent.queue.queue_server import QueueServer, now
+from pawl.core.change import Lease
+from pawl.core.errors import QueueUnreachable, Refused, UnknownEntry, UsageError
+from pawl.core.job import (
+    ClaimTerms,
+    Job,
+    JobDependency,
+    JobEnd,
+    JobOutcome,
+    JobState,
+    NewJob,
+    QueueState,
+)
+from pawl.core.lazy_dataclass import dataclass
+from pawl.core.redact import redacted_body
+from pawl.core.run import RunState
+from pawl.core.typed import plain
+from pawl.store.jobs import lost
+from pawl.store.store import Store
+
+TASK = "pawl.carry"
+_CLAIM = 0x70617751
+"""The advisory lock of those who give or take back tickets, one after the other."""
+_FORGET_SECONDS = 3600
+_BLOCKED = """EXISTS (
+    SELECT 1 FROM pawl_after AS a JOIN pawl_job AS e ON e.id = a.earlier WHERE a.job = j.id AND NOT CASE WHEN a.failed
+        THEN coalesce(e.outcome NOT IN ('done', 'cancelled'), false) ELSE coalesce(e.outcome = 'done', false) END
+)"""
+_JOB = f"SELECT j.*, {_BLOCKED} AS blocked, q.name AS queue FROM pawl_job AS j, pawl_queue AS q WHERE true"
+_LANES = """SELECT name FROM pawl_lane AS l WHERE l.home IN ('', %(home)s)
+    AND array_remove(l.requires, CASE WHEN l.owner = %(home)s THEN 'files' END) <@ %(labels)s::text[]"""
+_OPEN_LANES = f"""{_LANES}
+    AND NOT EXISTS (SELECT 1 FROM pawl_hold AS h WHERE h.provider = l.provider AND h.until > now())
+    AND (SELECT count(*) FROM pawl_job AS o WHERE o.state = 'running' AND o.home = l.owner
+        AND o.workspace = l.workspace) < %(together)s
+    AND (SELECT count(*) FROM pawl_job AS o WHERE o.state = 'running' AND o.provider = l.provider)
+        < coalesce((%(providers)s::jsonb ->> l.provider)::integer, 2147483647)"""
+
+
+@dataclass(slots=True)
+class _Member:
+    """The worker as the engine knows it; its connections share it."""
+
+    id: int = 0
+    beat: float = 0.0
+    told: float = 0.0
+
+
+@dataclass(slots=True, kw_only=True)
+class ServerQueue:
+    """Fits `JobQueue`. For one thread, beside the state file of its own machine."""
+
+    server: QueueServer
+    store: Store
+    home: str
+    """The name of this machine's state folder: a job that was added here is promoted here."""
+    dead_seconds: float = 30.0
+    """A worker that was not heard of is dead, and its job is taken over, within so many seconds."""
+    look_seconds: float = 1.0
+    _member: _Member = field(default_factory=_Member)
+
+    def at(self, store: Store) -> ServerQueue:
+        """The same beside another connection to the state file."""
+        return ServerQueue(
+            server=self.server, store=store, home=self.home, dead_seconds=self.dead_seconds, _member=self._member
+        )
+
+    @contextmanager
+    def again(self, store: Store) -> Iterator[ServerQueue]:
+        """The same for another thread."""
+        other = self.at(store)
+        other.server = self.server.again()
+        try:
+            yield other
+        finally:
+            other.server.close()
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Everything inside becomes durable as one step, or not at all."""
+        with self.server.transaction():
+            yield
+
+    @contextmanager
+    def _turning(self) -> Iterator[None]:
+        """A step that gives or takes back tickets."""
+        with self.server.transaction():
+            self.server.rows("SELECT pg_advisory_xact_lock(%s)", (_CLAIM,))
+            yield
+
+    def now(self) -> str:
+        with self.server.transaction():
+            return moment_text(self.server.rows("SELECT clock_timestamp() AS now")[0]["now"])
+
+    def add(self, jobs: Iterable[NewJob]) -> list[int]:
+        """Adds all of them or none, each workspace taking turns with the others; returns their numbers."""
+        with self._turning():
+            queue = self.server.rows("SELECT last_turn FROM pawl_queue")[0]
+            turns: dict[bytes, int] = {}
+            if not self.server.rows("SELECT 1 FROM pawl_job WHERE state <> 'ended' LIMIT 1"):
+                self.server.rows("UPDATE pawl_queue SET last_turn = 0")
+                queue["last_turn"] = 0
+            numbers = [self._add(one, turns, queue["last_turn"]) for one in jobs]
+            self._ready(numbers)
+            return numbers
+
+    def _add(self, job: NewJob, turns: dict[bytes, int], last: int) -> int:
+        workspace = os.fsencode(job.workspace)
+        if workspace not in turns:
+            latest = "SELECT coalesce(max(turn), 0) AS turn FROM pawl_job WHERE home = %s AND workspace = %s"
+            newest = f"{latest} AND state <> 'ended'"
+            turns[workspace] = max(last, self.server.rows(newest, (self.home, workspace))[0]["turn"])
+        turns[workspace] += 1
+        row = {
+            "home": self.home,
+            "workspace": workspace,
+            "request": json.dumps(redacted_body(plain(job.order, sparse=True))),
+            "provider": job.provider,
+            "priority": job.priority,
+            "turn": turns[workspace],
+            "requires": list(job.requires),
+            "trace": job.trace,
+            "snapshot": job.snapshot or None,
+            "state": JobState.QUEUED,
+        }
+        marks = ", ".join(f"%({name})s" for name in row)
+        number = self.server.rows(f"INSERT INTO pawl_job ({', '.join(row)}) VALUES ({marks}) RETURNING id", row)[0][
+            "id"
+        ]
+        for one in job.after:
+            if one.job is None:
+                raise UsageError(f"{one.run!r} is no run of a job", advice="on a server, name a job of the queue")
+            words = (number, one.job, one.failed)
+            self.server.rows("INSERT INTO pawl_after (job, earlier, failed) VALUES (%s, %s, %s)", words)
+        return int(number)
+
+    def _ready(self, numbers: Sequence[int]) -> None:
+        """Tickets for those of the jobs that nothing keeps back and that have none."""
+        from procrastinate.jobs import Job as Ticket
+
+        found = self.server.rows(
+            f"SELECT * FROM pawl_job AS j WHERE id = ANY(%s) AND state = 'queued' AND ticket IS NULL AND NOT paused"
+            f" AND NOT {_BLOCKED} ORDER BY id",
+            (list(numbers),),
+        )
+        for start in range(0, len(found), 1000):
+            part = found[start : start + 1000]
+            lanes = [self._lane(one) for one in part]
+            tickets = self.server.engine.batch_defer_jobs(
+                [
+                    Ticket(
+                        queue=lane,
+                        lock=None,
+                        queueing_lock=f"pawl job {one['id']}",
+                        task_name=TASK,
+                        task_kwargs={"job": one["id"]},
+                        priority=rank(one["priority"], one["turn"]),
+                        scheduled_at=one["not_before"],
+                    )
+                    for one, lane in zip(part, lanes, strict=True)
+                ]
+            )
+            rows = [(made.id, lane, one["id"]) for one, made, lane in zip(part, tickets, lanes, strict=True)]
+            self.server.many("UPDATE pawl_job SET ticket = %s, lane = %s WHERE id = %s", rows)
+
+    def _lane(self, row: Mapping[str, Any], *, goes_home: bool = False) -> str:
+        """Tickets of one workspace, provider and kind of worker are kept apart, so that each can be left alone."""
+        home = row["home"] if goes_home or row["snapshot"] is None else ""
+        requires = sorted(row["requires"]) if not goes_home else []
+        parts = (home, row["home"], bytes(row["workspace"]).hex(), row["provider"], *requires)
+        name = sha256("\0".join(parts).encode()).hexdigest()[:40]
+        self.server.rows(
+            "INSERT INTO pawl_lane (name, home, workspace, owner, provider, requires) VALUES (%s, %s, %s, %s, %s, %s)"
+            " ON CONFLICT DO NOTHING",
+            (name, home, row["workspace"], row["home"], row["provider"], requires),
+        )
+        return name
+
+    def get(self, number: int) -> Job:
+        with self.server.transaction():
+            self._settle_answered()
+            row = self.server.first(f"{_JOB} AND j.id = %s", (number,))
+        if row is None:
+            raise UnknownEntry(f"there is no job {number}", advice="'pawl queue list' lists them")
+        return job_of(row)
+
+    def depth(self) -> int:
+        """How many have not ended."""
+        with self.server.transaction():
+            return int(self.server.rows("SELECT count(*) AS many FROM pawl_job WHERE state <> 'ended'")[0]["many"])
+
+    def number_of(self, name: str) -> int | None:
+        """The job that is named by its number or by one of its runs; None where no run of a job is called so."""
+        if name.isascii() and name.isdigit() and len(name) < 18:
+            return int(name)
+        with self.server.transaction():
+            row = self.server.first("SELECT job FROM pawl_job_run WHERE run = %s", (stored_text(name),))
+        return None if row is None else int(row["job"])
+
+    def list(self, *, state: JobState | None = None, ended_since: str | None = None) -> Sequence[Job]:
+        """In the order in which they were added."""
+        where = " AND (%(state)s::text IS NULL OR state = %(state)s)"
+        where += " AND (%(since)s::timestamptz IS NULL OR ended >= %(since)s) ORDER BY j.id"
+        with self.server.transaction():
+            self._settle_answered()
+            return [job_of(one) for one in self.server.rows(_JOB + where, {"state": state, "since": ended_since})]
+
+    def after(self, number: int) -> tuple[JobDependency, ...]:
+        with self.server.transaction():
+            rows = self.server.rows("SELECT earlier, failed FROM pawl_after WHERE job = %s", (number,))
+        return tuple(JobDependency(job=one["earlier"], failed=one["failed"]) for one in rows)
+
+    def beat(self) -> None:
+        """Tell that the worker lives, as often as it has to."""
+        if self._member.id and time.monotonic() - self._member.beat >= self.dead_seconds / 6:
+            with self.server.transaction():
+                now(self.server.engine.update_heartbeat(self._member.id))
+            self._member.beat = time.monotonic()
+
+    def take(self, terms: ClaimTerms, lock: ExitStack) -> Job | None:
+        """The job to be carried next; None where there is none."""
+        with self._turning():
+            self._enlist()
+            self._settle_answered()
+            self._take_over()
+            engine = self.server.engine
+            held = engine.list_jobs(worker_id=self._member.id, status="doing", task=TASK)
+            if held:
+                # The server was gone in the middle of a step, and this worker carries nothing.
+                row = self.server.first("SELECT * FROM pawl_job WHERE ticket = %s", (held[0].id,))
+                return None if row is None else self._taken(row, row["allowance"], again=True)
+            state = self.state()
+            if state.paused or (state.left is not None and state.left <= 0):
+                return None
+            words = {
+                "home": self.home,
+                "labels": sorted(terms.labels),
+                "together": terms.together,
+                "providers": json.dumps(dict(terms.providers)),
+            }
+            lanes = [one["name"] for one in self.server.rows(_OPEN_LANES, words)]
+            ticket = now(engine.fetch_job(lanes, self._member.id)) if lanes else None
+            if ticket is None:
+                return None
+            row = self.server.first("SELECT * FROM pawl_job WHERE ticket = %s", (ticket.id,))
+            if row is None:
+                self.server.drop_ticket(ticket.id)
+                return None
+            self.server.rows("UPDATE pawl_queue SET last_turn = greatest(last_turn, %s)", (row["turn"],))
+            return self._taken(row, None if state.left is None else state.left / max(1, terms.shares))
+
+    def _enlist(self) -> None:
+        known = "SELECT 1 FROM procrastinate_workers WHERE id = %s"
+        if not self._member.id or not self.server.rows(known, (self._member.id,)):
+            self._member.id = now(self.server.engine.register_worker())
+            self._member.beat = time.monotonic()
+
+    def _take_over(self) -> None:
+        """The tickets of dead workers can be taken again; from now on those workers promote nothing."""
+        engine = self.server.engine
+        for one in now(engine.get_stalled_jobs(task_name=TASK, seconds_since_heartbeat=self.dead_seconds * 2 / 3)):
+            # One that promotes at this moment holds its row, and is alive.
+            held = "SELECT id FROM pawl_job WHERE ticket = %s AND state = 'running' FOR UPDATE SKIP LOCKED"
+            row = self.server.first(held, (one.id,))
+            if row is not None:
+                self.server.rows(
+                    "UPDATE pawl_job SET state = 'queued', lease = lease + 1, worker = NULL, allowance = NULL"
+                    " WHERE id = %s",
+                    (row["id"],),
+                )
+                self._note(row["id"], "left by its worker")
+                engine.retry_job_by_id(one.id, self.server.rows("SELECT now() AS now")[0]["now"])
+        now(engine.prune_stalled_workers(_FORGET_SECONDS))
+
+    def _taken(self, row: Mapping[str, Any], allowance: Decimal | None, *, again: bool = False) -> Job:
+        own = json.loads(row["request"]).get("budget", {}).get("money")
+        if allowance is not None and own is not None:
+            allowance = min(allowance, Decimal(str(own)))
+        self.server.rows(
+            "UPDATE pawl_job SET state = 'running', lease = lease + 1, attempts = attempts + %s, worker = %s,"
+            " allowance = %s, started = coalesce(started, clock_timestamp()), not_before = NULL WHERE id = %s",
+            (0 if again else 1, f"{platform.node()}:{os.getpid()}", allowance, row["id"]),
+        )
+        self._note(row["id"], "taken")
+        self._member.told = time.monotonic()
+        found = self.server.first(f"{_JOB} AND j.id = %s", (row["id"],))
+        assert found is not None
+        return job_of(found)
+
+    def begun(self, lease: Lease, run: str, *, sent_back: bool = False) -> None:
+        """The job is carried by that run from now on."""
+        with self.server.transaction():
+            words = {"run": run, "back": sent_back, "carrier": self.home}
+            self._held(lease, "run = %(run)s, sent_back = sent_back OR %(back)s, carrier = %(carrier)s", words)
+            self.server.rows("INSERT INTO pawl_job_run (run, job) VALUES (%s, %s)", (run, lease.job))
+
+    def end(self, lease: Lease, end: JobEnd) -> None:
+        """The job has ended, once."""
+        with self.server.transaction():
+            words = {"outcome": end.outcome, "verdict": end.verdict, "entry": end.entry, "why": stored_text(end.reason)}
+            row = self._held(
+                lease,
+                "state = 'ended', ended = clock_timestamp(), outcome = %(outcome)s, verdict = %(verdict)s,"
+                " entry = %(entry)s, reason = %(why)s, worker = NULL, allowance = NULL",
+                words,
+            )
+            self._charge(lease.job)
+            self._drop_ticket(row)
+            self._ended(lease.job, end.outcome)
+
+    def _ended(self, number: int, what: str) -> None:
+        """What follows from the end of a job, whoever ended it."""
+        self._note(number, what)
+        self.server.rows("DELETE FROM pawl_progress WHERE job = %s", (number,))
+        self.server.rows(
+            "DELETE FROM pawl_snapshot AS s USING pawl_job AS mine WHERE mine.id = %s AND s.digest = mine.snapshot AND"
+            " NOT EXISTS (SELECT 1 FROM pawl_job AS j WHERE j.snapshot = s.digest AND j.state <> 'ended')",
+            (number,),
+        )
+        following = self.server.rows("SELECT job FROM pawl_after WHERE earlier = %s", (number,))
+        self._ready([one["job"] for one in following])
+
+    def release(self, lease: Lease, reason: str, *, state: JobState, seconds: float = 0.0, counts: bool = True) -> None:
+        """Nobody carries the job any more; it is taken again after so many seconds, or waits for the user. An attempt
+        that `counts` was one of the job's own fault."""
+        with self.server.transaction():
+            words = {"state": state, "seconds": seconds, "why": stored_text(reason), "off": 0 if counts else 1}
+            row = self._held(
+                lease,
+                "state = %(state)s, not_before = now() + %(seconds)s * interval '1 second', reason = %(why)s,"
+                " attempts = attempts - %(off)s, worker = NULL, allowance = NULL",
+                words,
+            )
+            self._charge(lease.job)
+            if row["paused"] or state is not JobState.QUEUED:
+                self._drop_ticket(row)
+            else:
+                self.server.engine.retry_job_by_id(row["ticket"], row["not_before"])
+            self._note(lease.job, state)
+
+    def _held(self, lease: Lease, sets: str, words: Mapping[str, object]) -> dict[str, Any]:
+        found = self.server.first(
+            f"UPDATE pawl_job SET {sets} WHERE id = %(job)s AND lease = %(lease)s AND state = 'running' RETURNING *",
+            {**words, "job": lease.job, "lease": lease.number},
+        )
+        if found is None:
+            raise lost(lease)
+        return found
+
+    def _drop_ticket(self, row: Mapping[str, Any]) -> None:
+        if row["ticket"] is not None:
+            self.server.drop_ticket(row["ticket"])
+            self.server.rows("UPDATE pawl_job SET ticket = NULL, lane = NULL WHERE id = %s", (row["id"],))
+
+    def _charge(self, number: int) -> None:
+        """What its runs have cost by now, as far as this machine knows."""
+        runs = self.server.rows("SELECT run FROM pawl_job_run WHERE job = %s", (number,))
+        costs = [cost for one in runs for cost in self.store.requests.costs(one["run"])]
+        total = sum((one for one in costs if one is not None), Decimal(0))
+        known = self.server.rows("SELECT cost FROM pawl_job WHERE id = %s", (number,))[0]["cost"]
+        if total > known:
+            self.server.rows("INSERT INTO pawl_spent (job, amount) VALUES (%s, %s)", (number, total - known))
+        self.server.rows(
+            "UPDATE pawl_job SET cost = greatest(cost, %s), unpriced = unpriced OR %s WHERE id = %s",
+            (total, None in costs, number),
+        )
+
+    def holds(self, lease: Lease, *, unpaused: bool = False) -> bool:
+        """Whether the lease is the newest of a job that runs, and that nobody has paused."""
+        with self.server.transaction():
+            row = self.server.first(
+                "SELECT j.paused OR q.paused AS paused FROM pawl_job AS j, pawl_queue AS q"
+                " WHERE j.id = %s AND lease = %s AND state = 'running'",
+                (lease.job, lease.number),
+            )
+        return row is not None and not (unpaused and row["paused"])
+
+    @contextmanager
+    def fence(self, lease: Lease) -> Iterator[None]:
+        """While this lasts nobody takes the job over: its row is held. Should the server go away meanwhile, the journal
+        still knows whether another run of the job was promoted."""
+        promoted = False
+        try:
+            with self.server.transaction():
+                mine = "SELECT 1 FROM pawl_job WHERE id = %s AND lease = %s AND state = 'running' FOR UPDATE"
+                if self.server.first(mine, (lease.job, lease.number)) is None:
+                    raise lost(lease)
+                yield
+                promoted = True
+        except QueueUnreachable:
+            # Nothing was written there; what is promoted is promoted.
+            if not promoted:
+                raise
+
+    def is_due(self) -> bool:
+        """Whether it is time again to tell how far a run is."""
+        if time.monotonic() - self._member.told < self.dead_seconds / 6:
+            return False
+        self._member.told = time.monotonic()
+        return True
+
+    def keep_snapshot(self, digest: str, data: bytes) -> None:
+        with self.server.transaction():
+            sql = "INSERT INTO pawl_snapshot (digest, data) VALUES (%s, %s) ON CONFLICT DO NOTHING"
+            self.server.rows(sql, (digest, data))
+
+    def snapshot(self, job: Job) -> bytes:
+        """The workspace of the job as it was sent."""
+        with self.server.transaction():
+            sql = "SELECT s.data FROM pawl_snapshot AS s JOIN pawl_job AS j ON j.snapshot = s.digest WHERE j.id = %s"
+            return bytes(self.server.rows(sql, (job.id,))[0]["data"])
+
+    def keep_progress(self, lease: Lease, run: str, data: bytes) -> None:
+        """The run as far as it is durable on this machine, for whoever has to go on with it elsewhere."""
+        with self.server.transaction():
+            self._held(lease, "carrier = %(carrier)s", {"carrier": self.home})
+            self.server.rows(
+                "INSERT INTO pawl_progress (job, run, data) VALUES (%s, %s, %s)"
+                " ON CONFLICT (job) DO UPDATE SET run = excluded.run, data = excluded.data",
+                (lease.job, run, data),
+            )
+
+    def progress(self, job: Job) -> bytes | None:
+        with self.server.transaction():
+            sql = "SELECT data FROM pawl_progress WHERE job = %s AND run = %s"
+            row = self.server.first(sql, (job.id, job.run))
+        return None if row is None else bytes(row["data"])
+
+    def is_newer(self, job: Job) -> bool:
+        """Whether another machine has carried the job last."""
+        with self.server.transaction():
+            row = self.server.first("SELECT carrier FROM pawl_job WHERE id = %s", (job.id,))
+        return row is not None and row["carrier"] not in ("", self.home)
+
+    def send_home(self, lease: Lease, run: str, data: bytes) -> None:
+        """What another machine can do for the job is done; the rest is done where its workspace is."""
+        with self.server.transaction():
+            self.keep_progress(lease, run, data)
+            words = "state = 'queued', worker = NULL, allowance = NULL, attempts = attempts - 1"
+            row = self._held(lease, words, {})
+            self._charge(lease.job)
+            lane = self._lane(row, goes_home=True)
+            self.server.rows("UPDATE pawl_job SET lane = %s WHERE id = %s", (lane, lease.job))
+            moment = self.server.rows("SELECT now() AS now")[0]["now"]
+            self.server.engine.retry_job_by_id(row["ticket"], moment, queue=lane)
+            self._note(lease.job, "sent home")
+
+    def pause(self, numbers: Sequence[int], *, paused: bool) -> None:
+        """These jobs, or all without numbers. One that runs is stopped by its worker, and resumed from there."""
+        with self._turning():
+            if not numbers:
+                self.server.rows("UPDATE pawl_queue SET paused = %s", (paused,))
+            for number in numbers:
+                if self.get(number).state is JobState.ENDED:
+                    raise Refused(f"job {number} has ended", advice=f"'pawl queue retry {number}' begins it again")
+                sql = "UPDATE pawl_job SET paused = %s WHERE id = %s RETURNING *"
+                row = self.server.rows(sql, (paused, number))[0]
+                if paused and row["state"] == JobState.QUEUED:
+                    self._drop_ticket(row)
+            if not paused:
+                self._ready(numbers)
+
+    def cancel(self, number: int) -> Job:
+        """Whoever carries it can promote nothing from now on."""
+        with self._turning():
+            job = self.get(number)
+            if job.state is JobState.ENDED:
+                raise Refused(f"job {number} has ended already: {job.outcome}")
+            row = self.server.rows(
+                "UPDATE pawl_job SET state = 'ended', outcome = %s, ended = clock_timestamp(), lease = lease + 1,"
+                " worker = NULL, allowance = NULL, reason = 'cancelled by the user' WHERE id = %s RETURNING *",
+                (JobOutcome.CANCELLED, number),
+            )[0]
+            self._drop_ticket(row)
+            self._ended(number, JobOutcome.CANCELLED)
+        return job
+
+    def retry(self, number: int) -> None:
+        """An ended job is queued again with all its attempts; a run that was interrupted is resumed."""
+        with self._turning():
+            job = self.get(number)
+            if job.state is not JobState.ENDED or job.outcome is JobOutcome.DONE:
+                raise Refused(f"job {number} is {job.standing}", advice="only one that ended and is not done")
+            run = job.run if job.run and self._state_of(job.run) is RunState.WORKING else None
+            self.server.rows(
+                "UPDATE pawl_job SET state = 'queued', outcome = NULL, ended = NULL, attempts = 0, sent_back = false,"
+                " not_before = NULL, reason = '', verdict = '', entry = NULL, paused = false, lease = lease + 1,"
+                " life = life + 1, run = %s WHERE id = %s",
+                (run, number),
+            )
+            self._note(number, JobState.QUEUED)
+            self._ready([number])
+
+    def hold(self, provider: str, seconds: float) -> None:
+        """No worker asks this provider for so long."""
+        with self.server.transaction():
+            self.server.rows(
+                "INSERT INTO pawl_hold (provider, until) VALUES (%s, now() + %s * interval '1 second')"
+                " ON CONFLICT (provider) DO UPDATE SET until = greatest(pawl_hold.until, excluded.until)",
+                (provider, seconds),
+            )
+
+    def allow(self, budget: Decimal | None) -> None:
+        """The most that all jobs together may spend from now on; None for no limit."""
+        with self.server.transaction():
+            self.server.rows("UPDATE pawl_queue SET budget = %s, since = clock_timestamp()", (budget,))
+
+    def state(self) -> QueueState:
+        with self.server.transaction():
+            row = self.server.rows(
+                "SELECT paused, budget, since, (SELECT coalesce(sum(amount), 0) FROM pawl_spent WHERE at >= since)"
+                " AS spent, (SELECT coalesce(sum(allowance), 0) FROM pawl_job WHERE state = 'running') AS reserved"
+                " FROM pawl_queue"
+            )[0]
+        if row["budget"] is None:
+            return QueueState(paused=row["paused"])
+        return QueueState(**{**row, "since": moment_text(row["since"])})
+
+    def is_idle(self, labels: frozenset[str] | None = None) -> bool:
+        """Nothing runs, and nothing that a worker with these labels here, or any, could run is left but what waits for
+        a person."""
+        with self.server.transaction():
+            self._settle_answered()
+            if self.server.rows("SELECT 1 FROM pawl_job WHERE state = 'running' LIMIT 1"):
+                return False
+            ready = "SELECT 1 FROM pawl_job AS j, pawl_queue AS q WHERE state = 'queued' AND ticket IS NOT NULL"
+            ready += " AND NOT q.paused"
+            if labels is not None:
+                ready += f" AND lane IN ({_LANES})"
+            words = {"home": self.home, "labels": sorted(labels or ())}
+            return not self.server.rows(f"{ready} LIMIT 1", words)
+
+    def _settle_answered(self) -> None:
+        """Runs that waited were answered on this machine, and carried on by whoever answered them."""
+        waiting = "SELECT * FROM pawl_job WHERE state = 'waiting' AND home = %s FOR UPDATE SKIP LOCKED"
+        for row in self.server.rows(waiting, (self.home,)):
+            state = self._state_of(row["run"])
+            if state is RunState.ENDED:
+                outcome = JobOutcome.of(self.store.runs.get(os.fsdecode(bytes(row["workspace"])), row["run"]).delivery)
+                ended = "UPDATE pawl_job SET state = 'ended', ended = clock_timestamp(), outcome = %s WHERE id = %s"
+                self.server.rows(ended, (outcome, row["id"]))
+                self._charge(row["id"])
+                self._ended(row["id"], outcome)
+            elif state is RunState.WORKING:
+                self.server.rows("UPDATE pawl_job SET state = 'queued', snapshot = NULL WHERE id = %s", (row["id"],))
+                self._ready([row["id"]])
+
+    def _state_of(self, run: str) -> RunState | None:
+        """Of a run on this machine; None where there is none."""
+        return self.store.runs.state(run)
+
+    def _note(self, number: int, what: str) -> None:
+        self.server.rows(
+            "INSERT INTO pawl_note (job, what, lease, worker) SELECT id, %s, lease, worker FROM pawl_job WHERE id = %s",
+            (what, number),
+        )

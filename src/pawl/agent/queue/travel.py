@@ -1,0 +1,159 @@
+"""Parcels between the machines of a queue: a workspace as a change set over nothing, a run as its durable record.
+
+A run that is carried away from its workspace stops before it would touch it; its record goes home, where its change is
+rebased, verified again and promoted. Secrets stay at home: files that hold keys, files that the rules hide from models
+and files in which a secret value stands are left out.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pawl.agent.queue.server_queue import ServerQueue
+from pawl.agent.record import RunRecord
+from pawl.code.librarian import source_files
+from pawl.core.change import BlobStore, Change, ChangeSet, EntryKind, Node, NodeKind, blob_digest
+from pawl.core.errors import StoreCorrupt, TooLarge
+from pawl.core.job import Job
+from pawl.core.redact import without_known
+from pawl.core.run import RunState
+from pawl.settings.config import Config
+from pawl.store.store import Store
+from pawl.workspace.project import Project
+
+LARGEST = 64 << 20
+"""Bytes of a parcel; a larger workspace stays at home."""
+_HEAD = "parcel.json"
+
+
+def sent(shop: Project, queue: ServerQueue) -> str:
+    """Put the workspace as it stands now onto the server, once; its digest, empty where it is too large to travel."""
+    gate, blobs = shop.read_gate(), shop.store.blobs
+    paths = [one.path for one in source_files(shop).stamps()]
+    shown = [path for path in paths if gate.shows(path) and not shop.guardrails.is_secret(path)]
+    found = shop.promoter.nodes(shown, frozenset())
+    nodes = {path: node for path, node in found.items() if node is not None and not _holds_secret(node, blobs)}
+    try:
+        data = _packed({"nodes": {path: _plain(node) for path, node in nodes.items()}}, _names(nodes.values()), blobs)
+    except TooLarge:
+        return ""
+    digest = blob_digest(data)
+    queue.keep_snapshot(digest, data)
+    return digest
+
+
+def _holds_secret(node: Node, blobs: BlobStore) -> bool:
+    if node.blob is None:
+        return False
+    text = blobs.get(node.blob).decode("utf-8", "surrogateescape")
+    return without_known(text) != text
+
+
+def workspace_of(config: Config, queue: object, job: Job) -> Path:
+    """Where the job is worked on here: in its workspace, or on a copy of it where that is on another machine."""
+    if not isinstance(queue, ServerQueue) or job.home == queue.home:
+        return Path(job.workspace)
+    folder = config.state / "away" / f"{job.queue.partition('/')[0]}-{job.id}"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with Project.open(config, folder) as shop:
+        if not shop.entries(limit=1):
+            head, contents = _unpacked(queue.snapshot(job))
+            for content in contents:
+                shop.store.blobs.put(content)
+            changes = ChangeSet.of(Change(path, None, _node(node)) for path, node in head["nodes"].items())
+            entry = shop.new_entry(EntryKind.EDIT, f"job {job.id} as it was sent", allows_protected=True)
+            if changes:
+                shop.promote(entry, changes)
+    return folder
+
+
+def progress(store: Store, run: str) -> bytes:
+    """The record of a run as far as it is durable by now, with the contents that it names."""
+    record = store.runs.exported(run)
+    names = {blob for rows in record["work"].values() for row in rows for blob in (row[3], row[6]) if blob}
+    return _packed(record, names, store.blobs)
+
+
+def tell_progress(queue: object, store: Store, job: Job, told: tuple[object, ...]) -> tuple[object, ...]:
+    """Let the server know how far the run of the job is, where that is more than `told`; returns what it knows then."""
+    if not isinstance(queue, ServerQueue) or not queue.is_due():
+        return told
+    run = queue.get(job.id).run
+    far = (run, *store.runs.progress(run)) if run else ()
+    if run and far != told and store.runs.state(run) is not RunState.ENDED:
+        queue.keep_progress(job.held, run, progress(store, run))
+    return far
+
+
+def arrive(shop: Project, queue: object, job: Job) -> str | None:
+    """The run of the job, which another machine has begun, to go on with here; None where there is none."""
+    known = job.run if job.run and shop.store.runs.state(job.run) is not None else None
+    if not isinstance(queue, ServerQueue) or job.run is None or not queue.is_newer(job):
+        return known
+    if known and shop.entries(run=known):
+        # It was promoted here, and its machine died before it could tell.
+        return known
+    data = queue.progress(job)
+    if data is None:
+        return known
+    head, contents = _unpacked(data)
+    with shop.store.together():
+        for content in contents:
+            shop.store.blobs.put(content)
+        order = shop.store.runs.imported(shop.workspace, job.run, head)
+    record = RunRecord(shop, order, job.run)
+    # The word of another machine is not taken: everything is verified again where it is promoted.
+    record.keep(replace(record.data, verified="", baseline=None, ground="", rechecks=0))
+    return job.run
+
+
+def _packed(head: Mapping[str, Any], names: Iterable[str], blobs: BlobStore) -> bytes:
+    room, size = io.BytesIO(), 0
+    with zipfile.ZipFile(room, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as parcel:
+        parcel.writestr(_info(_HEAD), json.dumps(head, sort_keys=True))
+        for name in sorted(set(names)):
+            content = blobs.get(name)
+            size += len(content)
+            if size > LARGEST:
+                raise TooLarge(f"more than {LARGEST >> 20} MB would travel", advice="it is carried at home")
+            parcel.writestr(_info(name), content)
+    return room.getvalue()
+
+
+def _info(name: str) -> zipfile.ZipInfo:
+    """Without a time, so that the same content has the same digest."""
+    return zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+
+
+def _unpacked(data: bytes) -> tuple[dict[str, Any], list[bytes]]:
+    """The head, and the contents, each as its name says."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as parcel:
+            if sum(one.file_size for one in parcel.infolist()) > 4 * LARGEST:
+                raise StoreCorrupt("a parcel of the queue is too large", advice="retry the job")
+            head = json.loads(parcel.read(_HEAD))
+            contents = {name: parcel.read(name) for name in parcel.namelist() if name != _HEAD}
+    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+        raise StoreCorrupt(f"a parcel of the queue cannot be read: {error}", advice="retry the job") from error
+    if any(blob_digest(content) != name for name, content in contents.items()):
+        raise StoreCorrupt("a parcel of the queue is damaged", advice="retry the job")
+    return head, list(contents.values())
+
+
+def _names(nodes: Iterable[Node]) -> set[str]:
+    return {node.blob for node in nodes if node.blob}
+
+
+def _plain(node: Node) -> list[Any]:
+    return [node.kind.value, node.blob, node.mode]
+
+
+def _node(words: list[Any]) -> Node:
+    kind, blob, mode = words
+    return Node(NodeKind(kind), blob, mode)
