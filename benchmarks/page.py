@@ -67,7 +67,7 @@ def measured(folder: Path, events: int, lines: int) -> dict[str, Any]:
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
     finally:
-        server.send_signal(signal.SIGINT)
+        server.send_signal(signal.SIGTERM)
         server.wait()
     return {"events": events_made, **json.loads(done.stdout.splitlines()[-1])}
 

@@ -9,7 +9,7 @@ import pytest
 from browser.chrome import Site
 from ui.cli.dev_site import free_port
 from ui.cli.projects import SETTINGS
-from ui.cli.test_cli_do import FILES, FIX, RIGHT
+from ui.cli.test_cli_do import FILES, FIX, RIGHT, Script
 
 pytestmark = [pytest.mark.browser, pytest.mark.spec("F7")]
 
@@ -52,6 +52,8 @@ def test_the_checks_are_shown_with_tests_by_file_and_lead_to_the_line_that_fails
     tab = site.tab
     tab.go("proof")
     tab.button("Verify the workspace").click()
+    # Each check is shown when it has ended, while the next one works.
+    tab.css(".card").having("The workspace").css(".proof-step").having("syntax").seen()
     tab.css(".card").text("failed", exact=True).seen()
     finding = tab.css(".finding").having("test_app.py")
     finding.seen()
@@ -108,7 +110,9 @@ def test_runs_entries_and_checkpoints_are_looked_at_compared_and_restored(opened
     tab.shot("time-1280")
     tab.css(".timeline .checkpoint").having("before").css("button").click()
     tab.button("Compare with now").click()
-    tab.css(".card li").having("app.py").seen()
+    tab.role("dialog", "As it was then").having("app.py").seen()
+    tab.key("Escape")
+    tab.role("dialog").gone()
     tab.button("Restore").click()
     tab.css(".toast").having("restore").seen()
     assert code.read_text() == FILES["app.py"]
@@ -116,6 +120,48 @@ def test_runs_entries_and_checkpoints_are_looked_at_compared_and_restored(opened
     tab.role("img", "Tokens per run").seen()
     tab.role("img", "Cost per run").seen()
     tab.role("region", "requests").text("scripted").seen()
+
+
+TIERS = """tiers:
+  - {{ name: cheap, mode: simple, model: "{0}", max_iterations: 1 }}
+  - {{ name: better, mode: simple, model: "{1}", max_iterations: 2 }}
+"""
+WRONG = FIX.replace("+ 1", "+ 3")
+
+
+@pytest.mark.spec("E5")
+def test_tiers_and_attempts_are_shown_with_their_failing_tests_and_any_entry_is_restored(
+    opened: Open, script: Script, tmp_path: Path
+):
+    site = opened(FILES, FIX)
+    tab, pawl = site.tab, site.pawl
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text(WRONG)
+    (pawl.workspace / "tiers.yaml").write_text(TIERS.format(f"scripted:{wrong}", script(FIX)))
+    assert pawl("run", "--apply", "--", "touch", "first.txt").code == 0
+    tab.go("time")
+    assert pawl("loop", "--no-reflex", "--tiers", "tiers.yaml", "mend", "after").code == 0
+    attempts = tab.css(".timeline").role("list", "attempts")
+    attempts.having("better").seen()
+    assert "tier 1 cheap" in attempts.words() and "1 test failing" in attempts.words()
+    assert (pawl.workspace / "app.py").read_text() == RIGHT
+    tab.go("money")
+    tab.role("img", "Failing tests per attempt. 1: failing 1; 2: failing 0", exact=True).seen()
+    for title in ("Cost per attempt", "Tokens per attempt", "Failing tests per run"):
+        tab.role("img", title).seen()
+    tab.shot("money-attempts-1280")
+    tab.go("time")
+    attempts.seen()
+    tab.shot("time-attempts-1280")
+    tab.css(".timeline .entry").having("entry 1").css("button").click()
+    tab.button("Compare with now").click()
+    tab.role("dialog", "As it was then").having("app.py").seen()
+    tab.key("Escape")
+    tab.role("dialog").gone()
+    tab.button("Restore").click()
+    tab.css(".toast").having("restore entry 1").seen()
+    assert (pawl.workspace / "app.py").read_text() == FILES["app.py"]
+    assert (pawl.workspace / "first.txt").exists()
 
 
 def test_the_preview_is_of_another_origin_shows_errors_and_a_change_before_it_is_promoted(
@@ -143,6 +189,14 @@ def test_the_preview_is_of_another_origin_shows_errors_and_a_change_before_it_is
         tab.shot("preview-1280")
         tab.button("Reload").click()
         frame.text("New shop").seen()
+        # What is promoted or saved is shown by itself.
+        tab.button("Approve").click()
+        tab.css(".delivery").seen()
+        tab.status("ready")
+        page = (site.pawl.workspace / "index.html").read_text()
+        saved = {"path": "index.html", "text": page.replace("New", "Saved"), "base": page}
+        site.server.post("/api/file", saved, "PUT")
+        frame.text("Saved shop").seen()
         assert [line for line in tab.audit() if line.startswith(("serious", "critical"))] == []
     finally:
         site.pawl("dev", "stop")

@@ -111,6 +111,31 @@ def test_a_run_that_works_shows_thoughts_folded_is_steered_queued_stopped_and_re
     tab.status("ready")
 
 
+def test_mode_model_reasoning_and_budget_are_always_in_sight_and_the_users_own(opened: Open):
+    site = opened(FILES, FIX)
+    tab = site.tab
+    tab.label("mode").choose("chat")
+    tab.label("reasoning").choose("on")
+    tab.button("no budget set").click()
+    tab.role("dialog").label("US dollars").fill("0.5")
+    tab.role("dialog").button("Set").click()
+    tab.button("budget $0.5").seen()
+    tab.ask("what does after do?")
+    tab.css(".delivery").seen()
+    tab.status("ready")
+    tab.call(["reload", []])
+    tab.button("budget $0.5").seen()
+    assert [tab.label(one).value() for one in ("mode", "reasoning", "approval")] == ["chat", "on", "final"]
+    # Also where there is little room, in words.
+    tab.size(360)
+    said = "chat · scripted:script.toml · reasoning on · approve at the end · budget $0.5"
+    tab.css(".status .summary").having(said).seen()
+    tab.shot("choices-360")
+    tab.css(".status .summary").click()
+    tab.role("dialog", "Choices").label("mode").choose("agent")
+    tab.css(".status .summary").having("agent · ").seen()
+
+
 def test_only_the_hunks_and_files_that_are_chosen_are_promoted(opened: Open):
     site = opened(TWO, EDITS)
     tab = site.tab

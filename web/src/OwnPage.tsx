@@ -5,7 +5,7 @@ import { useStore } from "./events/store";
 import { go } from "./place";
 
 /** Under this address the page shows the workspace of its own sources: what is asked for there changes the page. */
-const OWN = location.pathname.endsWith("/own/");
+export const OWN = location.pathname.endsWith("/own/");
 /** Which build this page is of; empty for the one that came with Pawl. The script is put there by the server. */
 const BUILD = document.querySelector<HTMLElement>("script[data-build]")?.dataset.build ?? "";
 const FRAMED = window.top !== window;

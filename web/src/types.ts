@@ -44,6 +44,8 @@ export interface SessionState {
   /** A command that one of the user's own commands runs, which waits for their yes. */
   shell?: { line: string; why: string } | null;
   last_event: number;
+  /** The newest entry of the history. */
+  entry: number;
   /** The build of the page that is served now, and what there is to tell of it. */
   page: { build: string; note: string };
 }

@@ -66,9 +66,11 @@ export interface EventState {
   stateAsked: number;
   /** Counts what may have changed files of the workspace. */
   filesChanged: number;
+  /** What the checks of the workspace have said so far; null while none of them works. */
+  checking: CheckResult[] | null;
 }
 
-export const EMPTY: EventState = { last: 0, runs: new Map(), stateAsked: 0, filesChanged: 0 };
+export const EMPTY: EventState = { last: 0, runs: new Map(), stateAsked: 0, filesChanged: 0, checking: null };
 
 /** Lines of a command's output that are kept; of more, the first are dropped and counted. */
 export const KEPT_LINES = 2000;
@@ -98,13 +100,14 @@ function newRun(id: string, time: string): RunView {
 /** The state after these events. Runs that none of them concerns keep their identity. */
 export function reduce(state: EventState, events: readonly StreamEvent[]): EventState {
   const drafts = new Map<string, RunView>();
-  let { last, stateAsked, filesChanged } = state;
+  let { last, stateAsked, filesChanged, checking } = state;
   for (const event of events) {
     if (event.id !== null) {
       if (event.id <= last) continue;
       last = event.id;
     }
     if (event.type === "StateChanged") stateAsked += 1;
+    if (checking && event.type === "CheckResult" && !event.run) checking = withCheck(checking, event.body);
     if (!event.run) continue;
     if (["RunBegun", "RunEnded", "ApprovalAsked", "QueueChanged"].includes(event.type)) stateAsked += 1;
     if (event.type === "RunEnded") filesChanged += 1;
@@ -116,10 +119,16 @@ export function reduce(state: EventState, events: readonly StreamEvent[]): Event
     }
     apply(run, event, event.id ?? last);
   }
-  if (last === state.last && stateAsked === state.stateAsked && drafts.size === 0) return state;
+  if (last === state.last && checking === state.checking && stateAsked === state.stateAsked && drafts.size === 0)
+    return state;
   const runs = drafts.size ? new Map([...state.runs, ...drafts]) : state.runs;
-  return { last, runs, stateAsked, filesChanged };
+  return { last, runs, stateAsked, filesChanged, checking };
 }
+
+const withCheck = (checks: CheckResult[], one: CheckResult) => [
+  ...checks.filter((other) => other.step !== one.step),
+  one,
+];
 
 /** Changes the draft of one run; blocks that change are replaced, never mutated. */
 function apply(run: RunView, { type, body, time }: StreamEvent, id: number): void {
@@ -175,8 +184,7 @@ function apply(run: RunView, { type, body, time }: StreamEvent, id: number): voi
       note(`${body.model} failed (${body.why}); ${body.to} takes over`, "warning");
       break;
     case "Corrected":
-      sendBack(run, body.why);
-      note(`the answer was sent back: ${body.why}`);
+      if (!sendBack(run, body.why)) note(`the answer was sent back: ${body.why}`);
       break;
     case "ToolStarted":
       add({ id, kind: "tool", call: body.call, output: [], dropped: 0, answer: null });
@@ -204,7 +212,7 @@ function apply(run: RunView, { type, body, time }: StreamEvent, id: number): voi
       note(`${body.event} hook: ${body.text}`);
       break;
     case "CheckResult":
-      run.checks = [...run.checks.filter((one) => one.step !== body.step), body];
+      run.checks = withCheck(run.checks, body);
       add({ id, kind: "check", result: body });
       break;
     case "ApprovalAsked":
@@ -284,11 +292,13 @@ function cutShort(run: RunView): void {
     .map((block) => (block.kind === "tool" && !block.answer ? { ...block, cut: true } : block));
 }
 
-function sendBack(run: RunView, why: string): void {
+/** Marks the words of the latest request; whether there are any. */
+function sendBack(run: RunView, why: string): boolean {
   const streamed = ofRequest(run);
   run.blocks = run.blocks.map((block) =>
     block.kind === "text" && streamed(block) ? { ...block, sentBack: why || "it had a known fault" } : block,
   );
+  return run.blocks.some((block) => block.kind === "text" && streamed(block));
 }
 
 function print(run: RunView, line: string): void {

@@ -82,7 +82,9 @@ export async function refresh(): Promise<void> {
 export function setSession(session: SessionState): void {
   const { run } = session;
   const followed = run && !store.followed.includes(run) ? [...store.followed, run] : store.followed;
-  set({ session, followed });
+  // Whoever promoted or took back something, here, in another tab or in a terminal.
+  const moved = store.session !== null && session.entry !== store.session.entry;
+  set({ session, followed, filesChanged: store.filesChanged + Number(moved) });
   clearTimeout(asking);
   // A process that was killed tells nobody.
   if (session.elsewhere.length) asking = setTimeout(refresh, 5000);
@@ -121,7 +123,12 @@ export async function promote(id: number | string): Promise<string> {
 /** Runs the checks over the workspace as it stands. */
 export async function verify(): Promise<void> {
   const began = { time: new Date().toISOString(), files: store.filesChanged };
-  set({ verified: { ...(await command<Verified>("verify")), ...began } });
+  set({ checking: [] });
+  try {
+    set({ verified: { ...(await command<Verified>("verify")), ...began } });
+  } finally {
+    set({ checking: null });
+  }
 }
 
 /** Files of the workspace were changed by this page. */

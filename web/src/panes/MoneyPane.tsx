@@ -11,7 +11,7 @@ interface Audit {
   objective: string;
   why: string;
   reason: string;
-  attempts: (Attempt & { number: number })[];
+  attempts: (Omit<Attempt, "failing"> & { number: number; failing: number | null })[];
 }
 
 /** What requests cost, per run; of a run that climbed a ladder, how its attempts went. */
@@ -30,6 +30,11 @@ export default function MoneyPane() {
   const runs = useMemo(() => perRun(requests.value?.requests ?? []).slice(-40), [requests.value]);
   const rows = (requests.value?.requests ?? []).filter((row) => !run || row.run === run);
   const labels = runs.map((one) => one.run.slice(0, 5));
+  const known = useStore((store) => store.runs);
+  const failing = runs.map(({ run: id }) => {
+    const after = known.get(id)?.report?.after;
+    return after ? after.failed + after.errors : null;
+  });
   const pick = (at: number) => setRun(run === runs[at]!.run ? "" : runs[at]!.run);
   return (
     <div className="scroll" tabIndex={0}>
@@ -63,6 +68,17 @@ export default function MoneyPane() {
                 onPick={pick}
               />
             </Card>
+            {failing.some((one) => one !== null) && (
+              <Card>
+                <Plot
+                  line
+                  title="Failing tests per run"
+                  labels={labels}
+                  format={whole}
+                  series={[{ name: "failing", values: failing }]}
+                />
+              </Card>
+            )}
           </div>
           <Audits />
           <Card
@@ -104,11 +120,14 @@ export default function MoneyPane() {
   );
 }
 
+/** Between whole numbers an axis says nothing. */
+const whole = (value: number) => (Number.isInteger(value) ? String(value) : "");
+
 function Audits() {
   const list = useLoaded(() => command<{ runs: { run: string }[] | string[] }>("audit", "--list"), "");
   const names = (list.value?.runs ?? []).map((one) => (typeof one === "string" ? one : one.run));
   const [chosen, setChosen] = useState("");
-  const name = chosen || names.at(-1) || "";
+  const name = chosen || names[0] || "";
   const audit = useLoaded(() => (name ? command<Audit>("audit", name) : Promise.resolve(null)), name);
   if (!name) return null;
   const attempts = audit.value?.attempts ?? [];
@@ -126,8 +145,14 @@ function Audits() {
               line
               title="Failing tests per attempt"
               labels={labels}
-              format={(value) => String(Math.round(value))}
-              series={[{ name: "failing", values: attempts.map((one) => one.failing?.length ?? null) }]}
+              format={whole}
+              series={[{ name: "failing", values: attempts.map((one) => one.failing) }]}
+            />
+            <Plot
+              title="Tokens per attempt"
+              labels={labels}
+              format={count}
+              series={[{ name: "tokens", values: attempts.map((one) => one.tokens) }]}
             />
             <Plot
               title="Cost per attempt"

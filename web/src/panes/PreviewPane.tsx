@@ -3,6 +3,7 @@ import { get, post } from "../api";
 import { attempt, Badge, Button, Empty, Output, Spinner, Trouble, useLoaded } from "../components";
 import { useStore } from "../events/store";
 import { plain, plural } from "../format";
+import { OWN } from "../OwnPage";
 
 interface Preview {
   running: boolean;
@@ -35,6 +36,15 @@ export default function PreviewPane() {
     setBusy("");
     setKey(key + 1);
   };
+  // A file that is replaced, as a promotion does, is seen by a server that starts anew.
+  const entry = useStore((store) => store.session?.entry ?? 0);
+  const served = useRef(entry);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only another entry is a reason
+  useEffect(() => {
+    const moved = served.current !== entry;
+    served.current = entry;
+    if (moved && value?.running && !OWN) void act("start", ["stop", {}], ["start", {}]);
+  }, [entry]);
   const change = waiting?.question.kind === "change" ? waiting.run : "";
   return (
     <>

@@ -1,7 +1,7 @@
 import { useMemo, useState } from "react";
 import { post } from "../api";
-import { attempt, Badge, Button, Card, Empty, Trouble } from "../components";
-import { useStore, verify } from "../events/store";
+import { attempt, Badge, Button, Card, Empty, Spinner, Trouble } from "../components";
+import { isAtWork, useStore, verify } from "../events/store";
 import { clock, plain, plural, seconds, signOf, VERDICT } from "../format";
 import { go } from "../place";
 import type { CheckResult, Diagnostic, Report } from "../types";
@@ -13,16 +13,12 @@ export default function ProofPane() {
   const verified = useStore((store) => store.verified);
   const files = useStore((store) => store.filesChanged);
   const [error, setError] = useState<unknown>(null);
-  const [busy, setBusy] = useState(false);
-  const look = async () => {
-    setBusy(true);
+  const checking = useStore((store) => store.checking);
+  const working = useStore((store) => isAtWork(store, run?.id ?? ""));
+  const busy = checking !== null;
+  const look = () => {
     setError(null);
-    try {
-      await verify();
-    } catch (problem) {
-      setError(problem);
-    }
-    setBusy(false);
+    verify().catch(setError);
   };
   return (
     <>
@@ -39,7 +35,8 @@ export default function ProofPane() {
       </div>
       <div className="scroll" tabIndex={0}>
         <Trouble error={error} />
-        {verified && (
+        {checking && <Proof title="The workspace" verdict={null} working checks={checking} reasons={[]} notes={[]} />}
+        {verified && !checking && (
           <Proof
             title={`The workspace at ${clock(verified.time)}`}
             verdict={verified.verdict}
@@ -53,6 +50,7 @@ export default function ProofPane() {
           <Proof
             title={`Run ${run.id}: ${run.request}`}
             verdict={run.report?.verdict ?? null}
+            working={working && run.node === "verify"}
             checks={run.checks}
             reasons={[...(run.report?.refused ?? []), ...(run.report?.unproved ?? [])]}
             notes={run.report?.notes ?? []}
@@ -71,12 +69,14 @@ interface ProofProps {
   verdict: Report["verdict"];
   /** Files have changed since. */
   stale?: boolean;
+  /** A check works now, of which nothing is known yet. */
+  working?: boolean;
   checks: CheckResult[];
   reasons: string[];
   notes: string[];
 }
 
-function Proof({ title, verdict, stale, checks, reasons, notes }: ProofProps) {
+function Proof({ title, verdict, stale, working, checks, reasons, notes }: ProofProps) {
   const skipped = checks.filter((check) => check.standing === "skipped");
   const ran = checks.filter((check) => check.standing !== "skipped");
   return (
@@ -88,7 +88,7 @@ function Proof({ title, verdict, stale, checks, reasons, notes }: ProofProps) {
         ) : verdict ? (
           <Badge tone={VERDICT[verdict]}>{verdict}</Badge>
         ) : (
-          <Badge>no verdict yet</Badge>
+          <Badge tone={working ? "busy" : "plain"}>{working ? "at work" : "no verdict yet"}</Badge>
         )
       }
     >
@@ -100,6 +100,11 @@ function Proof({ title, verdict, stale, checks, reasons, notes }: ProofProps) {
       {ran.map((check) => (
         <Step key={check.step} check={check} />
       ))}
+      {working && (
+        <p className="dim">
+          <Spinner label="a check works" /> the next check works
+        </p>
+      )}
       {skipped.length > 0 && (
         <div>
           <h3>Not run</h3>

@@ -15,6 +15,7 @@ import {
   toast,
   useLoaded,
 } from "../components";
+import { useStore } from "../events/store";
 import { money } from "../format";
 
 /** Models, rules, memory, skills, MCP servers, hooks: what is configured, and what would come of it. */
@@ -66,6 +67,7 @@ function Models() {
       ),
     reach,
   );
+  const used = useStore((store) => store.session?.model) ?? "";
   const [tested, setTested] = useState<Tested | null>(null);
   const [busy, setBusy] = useState("");
   const test = async (name: string) => {
@@ -77,7 +79,17 @@ function Models() {
     <Part title="Models" loaded={loaded}>
       {({ models, providers }) => (
         <>
-          {models.length === 0 && (
+          {used && !models.some((one) => one.model === used) && (
+            <p className="bar">
+              <span className="memory">
+                This page asks <code>{used}</code>, which is not in the settings.
+              </span>
+              <Button busy={busy === used} onClick={() => test(used)} title="gives it a few small tasks; this may cost">
+                Test
+              </Button>
+            </p>
+          )}
+          {models.length === 0 && !used && (
             <Empty>
               No model is configured: <code>pawl setup</code> finds one, or name it as <code>default</code> under{" "}
               <code>[models]</code>.

@@ -20,7 +20,7 @@ interface Spec {
   questions: string[];
 }
 
-const TONES: Record<string, BadgeTone> = { proved: "good", "verified alone": "busy", begun: "busy" };
+const TONES: Record<string, BadgeTone> = { proved: "good", waits: "busy", begun: "busy" };
 
 /** The specification of the workspace: what is written, done and proved, as `pawl spec status` says it. */
 export function SpecCard({ onRun }: { onRun: (run: string) => void }) {

@@ -16,9 +16,10 @@ import {
   toast,
   useLoaded,
 } from "../components";
+import type { RunView } from "../events/reduce";
 import { change, isAtWork, promote, setConversation, useStore } from "../events/store";
 import { clock, DELIVERY, day, plural, seconds } from "../format";
-import type { ChangeRow, Checkpoint, Entry, Report, RunRow } from "../types";
+import type { Attempt, ChangeRow, Checkpoint, Entry, Report, RunRow } from "../types";
 import { Delivery, EntryDiff } from "../work/Delivery";
 import { JobsCard } from "./JobsCard";
 import { compared, type Point, points } from "./points";
@@ -74,6 +75,7 @@ export default function TimePane() {
                   <span className="dim nowrap">{clock(one.time)}</span>
                   <Label point={one} />
                 </button>
+                {one.kind === "run" && <LiveAttempts run={one.run.id} />}
               </li>
             ))}
           </ol>
@@ -96,6 +98,32 @@ export default function TimePane() {
         </form>
       </Dialog>
     </>
+  );
+}
+
+/** The tiers and attempts of a run whose events are here. */
+function LiveAttempts({ run }: { run: string }) {
+  const live = useStore((store) => store.runs.get(run));
+  return live?.attempts.length ? <Attempts attempts={live.attempts} tiers={live.tiers} /> : null;
+}
+
+function Attempts({ attempts, tiers }: { attempts: readonly Attempt[]; tiers: readonly RunView["tiers"][number][] }) {
+  return (
+    <ol className="attempts" aria-label="attempts">
+      {attempts.map((one, at) => (
+        <li key={at}>
+          {one.tier !== attempts[at - 1]?.tier && (
+            <div>
+              tier {one.tier + 1} {tiers[one.tier]?.name} <span className="dim">{tiers[one.tier]?.left}</span>
+            </div>
+          )}
+          <span className="dim">
+            attempt {at + 1}: {one.mode} {one.model} – {one.ended}
+            {one.failing && `, ${plural(one.failing.length, "test")} failing`}, {seconds(one.seconds)}
+          </span>
+        </li>
+      ))}
+    </ol>
   );
 }
 
@@ -159,14 +187,14 @@ function Look({
   if (point.kind === "checkpoint") return <CheckpointLook checkpoint={point.checkpoint} act={act} close={close} />;
   const { entry } = point;
   const id = String(entry.id);
+  const stands = entry.state === "done";
   return (
     <Card
       title={`Entry ${id}: ${entry.title}`}
       actions={
         <>
-          {entry.state === "done" && entry.reversed_by === null && (
-            <Button onClick={() => act(["undo", id])}>Undo</Button>
-          )}
+          {stands && <WayBack point={["--entry", id]} act={act} />}
+          {stands && entry.reversed_by === null && <Button onClick={() => act(["undo", id])}>Undo</Button>}
           {entry.state === "captured" && (
             <Button onClick={() => attempt(async () => toast(await promote(id)))}>Promote</Button>
           )}
@@ -222,16 +250,7 @@ function RunLook({ id, runs, close }: { id: string; runs: RunRow[]; close: React
       <Trouble error={report.error} />
       {report.value && <Delivery report={report.value} said="" />}
       {report.value && <Comparison report={report.value} runs={runs} />}
-      {attempts.length > 0 && (
-        <ol>
-          {attempts.map((one, key) => (
-            <li key={key}>
-              {one.mode} {one.model} – {one.ended}
-              {one.failing && `, ${plural(one.failing.length, "test")} failing`}, {seconds(one.seconds)}
-            </li>
-          ))}
-        </ol>
-      )}
+      {attempts.length > 0 && <Attempts attempts={attempts} tiers={live?.tiers ?? []} />}
     </Card>
   );
 }
@@ -245,15 +264,12 @@ function CheckpointLook({
   act: (words: string[]) => Promise<boolean>;
   close: React.ReactNode;
 }) {
-  const [compared, setCompared] = useState<{ title: string; changes: ChangeRow[] } | null>(null);
-  const compare = () => attempt(async () => setCompared(await command("restore", checkpoint.name, "--dry-run")));
   return (
     <Card
       title={`Checkpoint ${checkpoint.name}`}
       actions={
         <>
-          <Button onClick={compare}>Compare with now</Button>
-          <Button onClick={() => act(["restore", checkpoint.name])}>Restore</Button>
+          <WayBack point={[checkpoint.name]} act={act} />
           {close}
         </>
       }
@@ -262,18 +278,35 @@ function CheckpointLook({
         {checkpoint.after_entry ? `after entry ${checkpoint.after_entry}` : "at the beginning"}; restoring takes back
         all that was promoted since, merged like an undo, and makes a checkpoint of the present first.
       </p>
-      {compared &&
-        (compared.changes.length === 0 ? (
-          <Empty>Nothing would change.</Empty>
-        ) : (
-          <ul className="plain-list mono">
-            {compared.changes.map((one) => (
-              <li key={one.path}>
-                {one.path} <span className="added">+{one.added}</span> <span className="removed">−{one.removed}</span>
-              </li>
-            ))}
-          </ul>
-        ))}
     </Card>
+  );
+}
+
+/** Back to a point: what that would change, and doing it. */
+function WayBack({ point, act }: { point: string[]; act: (words: string[]) => Promise<boolean> }) {
+  const [compared, setCompared] = useState<ChangeRow[] | null>(null);
+  const compare = () =>
+    attempt(async () =>
+      setCompared((await command<{ changes: ChangeRow[] }>("restore", ...point, "--dry-run")).changes),
+    );
+  return (
+    <>
+      <Button onClick={compare} title="what would change if all was as it was then">
+        Compare with now
+      </Button>
+      <Button onClick={() => act(["restore", ...point])} title="takes back all that was promoted since">
+        Restore
+      </Button>
+      <Dialog title="As it was then" open={compared !== null} onClose={() => setCompared(null)}>
+        {compared?.length === 0 && <Empty>Nothing would change.</Empty>}
+        <ul className="plain-list mono">
+          {compared?.map((one) => (
+            <li key={one.path}>
+              {one.path} <span className="added">+{one.added}</span> <span className="removed">−{one.removed}</span>
+            </li>
+          ))}
+        </ul>
+      </Dialog>
+    </>
   );
 }

@@ -6,6 +6,12 @@ import type { Choices as Chosen, SessionState } from "../types";
 
 const change = (part: Partial<Chosen>) => attempt(async () => setSession(await put<SessionState>("/choices", part)));
 
+const APPROVAL: [Chosen["approval"], string][] = [
+  ["each", "approve each edit"],
+  ["final", "approve at the end"],
+  ["never", "never ask me"],
+];
+
 /** A model without the folder that a script stands in. */
 const short = (model: string) => model.replace(/^scripted:.*\//, "scripted:");
 
@@ -42,11 +48,7 @@ export function Choices({ compact }: { compact: boolean }) {
         label="approval"
         bare={bare}
         value={choices.approval}
-        options={[
-          ["each", "approve each edit"],
-          ["final", "approve at the end"],
-          ["never", "never ask me"],
-        ]}
+        options={APPROVAL}
         onChange={(approval) => change({ approval })}
       />
     </>
@@ -57,13 +59,19 @@ export function Choices({ compact }: { compact: boolean }) {
   ]
     .filter(Boolean)
     .join(", ");
-  const summary = [choices.mode, short(asked), `approve ${choices.approval}`, budget].filter(Boolean).join(" · ");
+  const summary = [
+    choices.mode,
+    short(choices.model || asked),
+    `reasoning ${choices.reasoning || "as set"}`,
+    new Map(APPROVAL).get(choices.approval),
+    budget ? `budget ${budget}` : "no budget",
+  ].join(" · ");
   return (
     <div className="choices">
       {compact ? (
         <Button
           tone="quiet"
-          className="ellipsis"
+          className="summary"
           onClick={() => setOpen("all")}
           title="mode, model, reasoning, approval, budget"
         >

@@ -141,6 +141,7 @@ class Api:
             "trouble": session.trouble,
             "shell": session.asked,
             "last_event": await self._feed.last(),
+            "entry": max((one.id for one in await self._reader.run(lambda shop: shop.entries(limit=1))), default=0),
             "page": {"build": self._pages.own.shown()[0], "note": self._pages.own.state.note},
         }
 
@@ -473,9 +474,9 @@ async def _body(request: Request) -> dict[str, Any]:
     try:
         given = await request.json()
     except ValueError as error:
-        raise UsageError("the body is no JSON", advice="send an object") from error
+        raise UsageError("the body is not JSON", advice="send an object") from error
     if not isinstance(given, dict):
-        raise UsageError("the body is no object", advice="send an object")
+        raise UsageError("the body is not an object", advice="send an object")
     return given
 
 

@@ -12,7 +12,8 @@ from pawl.core.lazy_dataclass import dataclass
 LOOPBACK = "127.0.0.1"
 LARGEST_HEAD = 64 << 10
 CHUNK = 64 << 10
-DROPPED = (b"connection", b"accept-encoding", b"keep-alive")
+# One address shows several versions of a file, so that a browser that kept one would show the wrong one.
+DROPPED = (b"connection", b"accept-encoding", b"keep-alive", b"cache-control", b"if-modified-since", b"if-none-match")
 # After a document type of its own, so that what follows is read as the project means it.
 REPORTER = """<!doctype html><script>(() => {
 const tell = (text) => parent.postMessage({ pawlConsole: String(text).slice(0, 2000) }, %s);
@@ -89,7 +90,7 @@ class PreviewFrame:
         plain = head.value(b"content-encoding") in (b"", b"identity")
         if is_document and plain and head.value(b"content-type").startswith(b"text/html"):
             before = self._reporter
-        added, dropped = [b"Connection: close"], list(DROPPED)
+        added, dropped = [b"Connection: close", b"Cache-Control: no-store"], list(DROPPED)
         if before and head.value(b"transfer-encoding").lower() == b"chunked":
             before = f"{len(before):x}\r\n".encode() + before + b"\r\n"
         elif before and (length := head.value(b"content-length")).isdigit():

@@ -53,7 +53,9 @@ def typed(shop: Project, text: str) -> TypedCommand | None:
     name, words = found
     command = commands_of(shop.config, shop.workspace).find(name)
     if not _is_meant(command):
-        raise UsageError(f"/{command.name} is no command of the page", advice="the page has a pane or a button for it")
+        raise UsageError(
+            f"/{command.name} is not a command of the page", advice="the page has a pane or a button for it"
+        )
     if command.prompt:
         return TypedCommand(own=command, request=words)
     if command.line:

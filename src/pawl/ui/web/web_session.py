@@ -218,18 +218,21 @@ class WebSession:
         session = self._session = Session(shop)
         self._thread.hold(lambda: session.end("prompt_input_exit"))
         self.model = session.offered(self.choices.model)[0]
-        self._meanwhile.mark(shop)
 
     def _order(self, text: str, command: SessionCommand | None = None) -> RunRequest:
         order = self.choices.order(text, command=command)
         return self.ordering(self.session.shop, replace(order, budget=self.budget))
 
     def _requested(self, shop: Project, text: str, command: SessionCommand | None) -> None:
-        told = self._meanwhile.told(shop, (), talking=bool(self.choices.conversation))
+        told = self._told()
         order = self._order(text, command)
         if command is not None:
             order = self.session.command_request(command.prompt, text, order, self._asks)
         self._carried(lambda: self.session.do(replace(order, context=(*told, *order.context))))
+
+    def _told(self, text: str = "") -> tuple[str, ...]:
+        """The user's own actions since the last request, for the next one."""
+        return self._meanwhile.told(self.session.shop, (), talking=bool(self.choices.conversation))
 
     def _asks(self, line: str, why: str) -> bool:
         """Wait for the user's word in the page."""
@@ -247,11 +250,10 @@ class WebSession:
         while report is not None:
             if any(one.id == report.conversation for one in self.session.conversations()):
                 self.choices.conversation = report.conversation
-            self._meanwhile.mark(self.session.shop)
             self.changed()
             if self._left:
                 return
-            report = self.session.go_on()
+            report = self.session.go_on(self._told)
             report = None if report is None else self._agreed(report)
 
     def _agreed(self, report: Report) -> Report:
@@ -285,7 +287,7 @@ class WebSession:
                 self._job(lambda _: self._carried(self._followed))
 
     def _followed(self) -> Report:
-        report = self.session.go_on()
+        report = self.session.go_on(self._told)
         assert report is not None
         return report
 
@@ -307,6 +309,6 @@ def _budget(given: object) -> dict[str, object]:
         except InvalidOperation:
             amount = Decimal(0)
         if not amount.is_finite() or amount <= 0:
-            raise UsageError(f"{value!r} is no limit", advice="give a number above 0, or leave it empty")
+            raise UsageError(f"{value!r} is not a limit", advice="give a number above 0, or leave it empty")
         budget[name] = str(amount) if name == "money" else float(amount)
     return budget

@@ -96,7 +96,7 @@ def file(shop: Project, path: str) -> Json:
     except UnicodeDecodeError:
         return {**shown, "binary": True, "why": "it is not UTF-8 text"}
     if is_binary(data):
-        return {**shown, "binary": True, "why": "it is no text"}
+        return {**shown, "binary": True, "why": "it is not text"}
     if data.count(CRLF) not in (0, data.count(b"\n")) or data.count(b"\r") != data.count(CRLF):
         return {**shown, "why": "its lines end in different ways, which the editor would change"}
     return {**shown, "text": text.replace("\r\n", "\n"), "digest": _digest(data)}
@@ -109,7 +109,7 @@ def edit(shop: Project, path: str, text: str, base: str) -> Change:
         raise SecretRefused(f"{path!r} is not edited here", advice="use your own editor for it")
     seen = shop.tree.find(path)
     if seen is not None and seen.kind is not NodeKind.FILE:
-        raise PathRefused(f"{path!r} is no file", advice="name a file")
+        raise PathRefused(f"{path!r} is not a file", advice="name a file")
     now = None if seen is None else shop.tree.node(path, shop.store.blobs)
     ends = CRLF if now is not None and CRLF in content(now, shop.store.blobs) else b"\n"
     mode = 0o644 if now is None else now.mode
