@@ -483,6 +483,38 @@ def test_answers_that_are_written_down_for_the_inputs_of_a_test_are_named(path: 
 
 @pytest.mark.spec("G1")
 @pytest.mark.parametrize(
+    ("path", "test", "after"),
+    [
+        (
+            "tax.py",
+            "def test_a():\n    assert tax(10000) == 1000\n    assert tax(40000) == 7000\n",
+            "BANDS = [(10000, 10), (40000, 20), (90000, 40)]\n",
+        ),
+        (
+            "port.js",
+            "test('p', () => { equal(port('https'), 443); equal(port('ssh'), 22); });",
+            "const PORTS = {'https': 443, 'ssh': 22};\n",
+        ),
+        (
+            "day.go",
+            'func TestD(t *testing.T) {\n\tif D(6) != "Sat" || D(7) != "Sun" {\n\t\tt.Fatal()\n\t}\n}\n',
+            'switch n {\ncase 6:\n\treturn "Sat"\ncase 7:\n\treturn "Sun"\n}\n',
+        ),
+        (
+            "day.py",
+            "def test_a():\n    assert day(6) == 'Sat'\n",
+            "def day(n):\n    match n:\n        case 6:\n            return 'Sat'\n",
+        ),
+    ],
+    ids=["records", "names to numbers", "numbers to names", "a choice of names"],
+)
+def test_tables_and_choices_of_names_are_no_answers_for_a_test(path: str, test: str, after: str):
+    name = {"js": "a.test.js", "go": "a_test.go", "py": "test_a.py"}[path.rpartition(".")[2]]
+    assert [*special_cases(path, "", after, literals_of(name, test))] == []
+
+
+@pytest.mark.spec("G1")
+@pytest.mark.parametrize(
     ("path", "text", "name"),
     [
         ("case.py", "class Case(TestCase):\n    def same(self, a, b):\n        self.assertEqual(a, 1)\n", "same"),
@@ -654,7 +686,7 @@ def test_tests_before_their_code_that_pass_or_come_with_code_are_refused():
     made = checked(Counts(passed=1), suite(Status.PASS, Counts(passed=2)))
     passing = decide(replace(made, paths=("tests/test_new.py",)), Requirements(red=True))
     assert passing.refused == ("no test that was written fails: it shows nothing that is missing",)
-    assert "'new.py' is no test" in decide(replace(made, paths=("new.py",)), Requirements(red=True)).refused[1]
+    assert "'new.py' is not a test" in decide(replace(made, paths=("new.py",)), Requirements(red=True)).refused[1]
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pawl.code import index_writer as indexing
+from pawl.code.code_model import Query
 from pawl.code.index_reader import IndexTables
 from pawl.code.librarian import CodeLibrarian as Index
 from pawl.core.errors import StoreBusy, StoreError
@@ -21,6 +24,7 @@ from pawl.settings.files import Tree
 from pawl.settings.guardrails import preset
 from pawl.workspace.bench_files import WorkspaceFiles
 
+Steps = list[tuple[str, list[str] | None]]
 pytestmark = pytest.mark.spec("A9", "E2")
 
 SHOP = {
@@ -224,6 +228,38 @@ def test_what_was_indexed_step_by_step_is_what_is_indexed_at_once(shop: Shop, tm
     assert fresh.indexed() == known
     with fresh.open() as index:
         assert index.graph() == graph
+
+
+WORDS = ("price", "cart", "order", "mail", "round", "total")
+STEPS = st.lists(
+    st.tuples(st.sampled_from(("a", "b", "c", "d")), st.none() | st.lists(st.sampled_from(WORDS), max_size=4)),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(steps=STEPS)
+@settings(max_examples=12, deadline=None)
+def test_words_of_pieces_that_are_gone_leave_no_trace_in_the_ranking(steps: Steps, tmp_path_factory):
+    root = tmp_path_factory.mktemp("traces")
+    kept, fresh = (Shop(root / "shop", root / "state" / name) for name in ("kept.db", "fresh.db"))
+    kept.folder.mkdir()
+    kept.write(SHOP)
+    query = Query(text="the total price of an order in the cart is not rounded, and its mail")
+    with kept.open() as index:
+        index.refresh()
+        for name, words in steps:
+            path = kept.folder / f"shop/{name}.py"
+            if words is None:
+                path.unlink(missing_ok=True)
+            else:
+                text = "".join(f"def {word}_{at}(value):\n    return {word}\n\n\n" for at, word in enumerate(words))
+                path.write_text(text)
+            index.refresh()
+        known = index.locate(query, 10)
+    with fresh.open() as index:
+        index.refresh()
+        assert index.locate(query, 10) == known
 
 
 KILLED = """

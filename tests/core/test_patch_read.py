@@ -187,7 +187,9 @@ def test_a_malformed_patch_is_refused_with_its_line_and_what_was_expected(patch)
 def test_one_path_outside_refuses_the_whole_patch(third):
     good = b"".join(b"--- /dev/null\n+++ b/good%d\n@@ -0,0 +1 @@\n+x\n" % number for number in range(2))
     assert len(read_patch(good)) == 2
-    with pytest.raises(BadPatch, match=r"line 9 .*is no path inside the workspace|line 1[012] .*is no path inside"):
+    with pytest.raises(
+        BadPatch, match=r"line 9 .*is not a path inside the workspace|line 1[012] .*is not a path inside"
+    ):
         read_patch(good + third)
 
 

@@ -230,7 +230,7 @@ def test_what_a_provider_may_choose_freely_holds_no_secret_either(tmp_path: Path
 def test_a_file_that_is_something_else_is_left_as_it_is(tmp_path: Path, content: str):
     path = tmp_path / "data.jsonl"
     path.write_text(content)
-    with pytest.raises(ConfigError, match="is no recording"):
+    with pytest.raises(ConfigError, match="is not a recording"):
         AnswerRecorder(Live(), path)
     assert path.read_text() == content
 

@@ -196,7 +196,7 @@ def failure(name: str, told: Mapping[str, Any], log: str = "") -> PawlError | No
 
 
 def _build_failed(said: str) -> BuildFailed:
-    return BuildFailed(said, advice="mend what it says, then start it again")
+    return BuildFailed(said, advice="fix what it reports, then start it again")
 
 
 def _page(running: _Running, path: str) -> tuple[int, str]:

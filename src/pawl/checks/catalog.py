@@ -68,6 +68,8 @@ class FrameworkCommands:
     """Finds the tests of changed files by itself."""
     some: tuple[str, ...]
     select: Selection
+    own: tuple[str, ...] = ()
+    """Options of the project's script that every command is given with their value: what the tests are set up by."""
     part: Mapping[str, str] = field(default_factory=dict)
     """Variables for a part of the suite, such as that its tests run in one process."""
 

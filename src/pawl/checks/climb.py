@@ -11,7 +11,7 @@ from enum import StrEnum
 from pawl.checks.ladder import Placed
 from pawl.checks.project_facts import CheckKind
 from pawl.checks.steps import CheckStep, Subject, skipped
-from pawl.core.diagnostic import INCOMPLETE, NOT_SERVING, UNFINISHED, CheckResult, Diagnostic, Status
+from pawl.core.diagnostic import INCOMPLETE, NOT_SERVING, UNFINISHED, CheckBegun, CheckResult, Diagnostic, Status
 from pawl.core.lazy_dataclass import dataclass
 
 HOLDING = (CheckKind.SYNTAX, CheckKind.BUILD, CheckKind.SERVER, CheckKind.TESTS)
@@ -102,7 +102,7 @@ def climb(
     *,
     stop: StopPolicy = StopPolicy.AT_FIRST_FAILURE,
     baseline: Baseline | None = None,
-    on_verdict: Callable[[CheckResult], None] | None = None,
+    listen: Callable[[CheckBegun | CheckResult], None] = lambda event: None,
 ) -> tuple[CheckResult, ...]:
     """A verdict for every step; one not reached is skipped and says so. With a baseline only what is new fails."""
     verdicts: list[CheckResult] = []
@@ -112,14 +112,14 @@ def climb(
             verdict = skipped(step.name, f"not run: {failure} failed")
         else:
             started = time.perf_counter()
+            listen(CheckBegun(step.name))
             verdict = step.run(subject)
             verdict = replace(verdict, seconds=time.perf_counter() - started)
             verdict = baseline.against(verdict) if baseline else verdict
         if verdict.standing is Status.FAIL and getattr(step, "kind", CheckKind.BUILD) in HOLDING:
             failure = failure or step.name
         verdicts.append(verdict)
-        if on_verdict:
-            on_verdict(verdict)
+        listen(verdict)
     return tuple(verdicts)
 
 

@@ -325,7 +325,11 @@ class Types:
             why = f"{configured} configures" if configured else "the project configures no checker; the usual one is"
             return skipped(self.name, f"{why} {checker.name}, which is not installed for this project")
         by = f"{checker.name} ({f'configured in {configured}' if configured else 'the project configures none'})"
-        return replace(_types_result(self.name, checker, completed, subject.origin, by), advisory=not configured)
+        found = _types_result(self.name, checker, completed, subject.origin, by)
+        if not configured and found.findings and not any(one.severity is Severity.ERROR for one in found.findings):
+            # What a checker only warns of, nobody asked it.
+            return passed(self.name, f"{amount(len(found.findings), 'warning')}, no errors, by {by}")
+        return replace(found, advisory=not configured)
 
 
 def _targets(checker: TypeChecker, subject: Subject, configured: str) -> tuple[str, ...]:

@@ -95,6 +95,6 @@ def _services(text: str) -> Iterator[tuple[str, int]]:
             raise ValueError(text)
     except ValueError:
         raise ValueError(
-            f'dev_services: {text!r:.200} is no port of this machine\'s loopback, such as "127.0.0.1:5432"'
+            f'dev_services: {text!r:.200} is not a port of this machine\'s loopback, such as "127.0.0.1:5432"'
         ) from None
     yield from ((str(ipaddress.ip_address(one)), number) for one in hosts)

@@ -138,13 +138,22 @@ def _cases(path: str, text: str) -> Iterator[SpecialCase]:
             return
         for node in nodes:
             yield from _of_node(node)
-        literals = [one for one in nodes if isinstance(one, ast.List | ast.Tuple | ast.Constant)]
+        # Three rows and more of one list are its records, and no inputs with their answers.
+        records = {
+            id(row) for one in nodes if isinstance(one, ast.List | ast.Tuple) and one.elts[2:] for row in one.elts
+        }
+        literals = [
+            one for one in nodes if isinstance(one, ast.List | ast.Tuple | ast.Constant) and id(one) not in records
+        ]
         yield from _side_by_side([(row, one.lineno) for one in literals if (row := _row(one))[1:]])
         return
     patterns = _SCRIPTED if path.endswith(_SCRIPTS) else _GO if path.endswith(".go") else ()
     for pattern in (*patterns, *_LISTED) if patterns else ():
         for match in pattern.finditer(text):
             given = _given(re.findall(_LITERAL, match["all"]))
+            chosen = pattern in _LISTED or match[0].startswith("case")
+            if chosen and _is_name(match["answer"] if pattern not in _LISTED else match["all"]):
+                continue
             listed = pattern in _LISTED and not given[1:]
             line = text.count("\n", 0, match.start()) + 1
             yield SpecialCase(frozenset(given), _script_value(match["answer"]), line, listed)
@@ -154,6 +163,11 @@ def _cases(path: str, text: str) -> Iterator[SpecialCase]:
         yield from _side_by_side(
             [([_script_value(each) for each in re.findall(_NUMBER, one[1])], at) for one, at in rows]
         )
+
+
+def _is_name(literal: str) -> bool:
+    """A text without a number in it: what tables and choices are for."""
+    return literal[:1] in "\"'" and not re.search(r"\d", literal)
 
 
 def _given(literals: Sequence[str]) -> list[str]:
@@ -189,7 +203,8 @@ def _of_node(node: ast.AST) -> Iterator[SpecialCase]:
         case ast.IfExp(test=test, body=body):
             yield from _case(_compared(test), _value(body) or _inputs(test), node)
         case ast.match_case(pattern=pattern, body=[first, *_]):
-            yield from _case(_leaves(pattern), _answer(first), first)
+            said = _answer(first)
+            yield from _case(_leaves(pattern), None if said is None or _is_name(said) else said, first)
         case ast.Dict(keys=keys, values=values):
             for key, value in zip(keys, values, strict=True):
                 # A table with texts in it is what tables are for.

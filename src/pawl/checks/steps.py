@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import itertools
 import json
 import posixpath
 import re
@@ -196,7 +197,7 @@ def stopped(completed: Completed) -> str:
         return ""
     detail = f" {completed.signal}" if completed.signal else ""
     fifo = next((one.removeprefix(_FIFO) for one in completed.notices if one.startswith(_FIFO)), "")
-    why = f"; the FIFO {fifo!r} stands there, which holds up whatever reads it: remove it" if fifo else ""
+    why = f"; the FIFO {fifo!r} is there, which blocks whatever reads it: remove it" if fifo else ""
     return f"{STOPPED}: {completed.ending.value}{detail} after {completed.seconds:.0f} s{why}"
 
 
@@ -286,6 +287,8 @@ class Tests:
     def _ran(self, subject: Subject, argv: tuple[str, ...], detection: Detection) -> CheckResult | None:
         """How the command ended; None where its program is not there."""
         asked = argv in (subject.test_command, self.command)
+        if argv[:2] == _NPX and detection.framework is not None and (subject.chosen is not None or not asked):
+            argv = (*argv[:3], *_own_options(detection.framework, subject), *argv[3:])
         if argv[:2] == ("go", "test") and "-json" not in argv:
             # Its events name every test and how it ended.
             argv = ("go", "test", "-json", *argv[2:])
@@ -390,9 +393,24 @@ def _by_module(argv: tuple[str, ...], subject: Subject) -> list[tuple[str, ...]]
     return [(subject.python, "-m", "pytest", *argv[1:])] if argv[0] in ("pytest", "py.test") else []
 
 
+_NPX = ("npx", "--no-install")
+
+
+def _own_options(framework: Framework, subject: Subject) -> list[str]:
+    """What the project's script sets its tests up by (`jest --config tests/jest.config.js`)."""
+    scripts = package_json(subject.files).get("scripts")
+    named = sorted((scripts if isinstance(scripts, dict) else {}).items(), key=lambda one: one[0] != "test")
+    for name, script in named:
+        for part in re.split(r"&&|;", str(script)) if name.startswith("test") else ():
+            if first_named(part) == framework:
+                pairs = itertools.pairwise((*re.split(r"[\s=\"']+", part), ""))
+                return [word for pair in pairs if pair[0] in framework.commands.own for word in pair]
+    return []
+
+
 def _without_npx(argv: tuple[str, ...], subject: Subject) -> list[tuple[str, ...]]:
     """The program itself in the place of `npx`, which asks the network for one that is not there."""
-    if argv[:2] != ("npx", "--no-install"):
+    if argv[:2] != _NPX:
         return [argv]
     return [(program, *argv[3:]) for program in subject.node_programs(argv[2])]
 
@@ -410,11 +428,15 @@ class WatchedRun:
     """Tests that code of the project took out of the run."""
     deselected: int = 0
     """Tests that the options of the runner leave out."""
+    forged: str = ""
+    """How code of the project makes reports of its own; empty where it does not."""
 
     def applied(self, result: CheckResult) -> CheckResult:
         """The result with what was seen. Tests of another copy of the project prove nothing about this one."""
-        for name, place in self.elsewhere:
-            why = f"they ran {name} of {posixpath.dirname(place)}, not that of the workspace"
+        other = (
+            f"they ran {name} of {posixpath.dirname(at)}, not that of the workspace" for name, at in self.elsewhere
+        )
+        for why in (*other, *filter(None, [self.forged])):
             return dataclasses.replace(skipped(result.step, why), incomplete=why, counts=result.counts, ran=self.ran)
         told = [
             f"{folder or 'the project'} goes first on the import path: {name} is "
@@ -441,11 +463,16 @@ def watched_tests(output: str, sign: str) -> tuple[str, WatchedRun | None]:
         )
         moved = tuple((str(folder), str(name), str(place)) for folder, name, place in body.get("moved", ()))
         elsewhere = tuple((str(name), str(place)) for name, place in body.get("elsewhere", ()))
+        forged = "; ".join(
+            f"code of the project (conftest.py, a plugin) calls {one} passed, {how}"
+            for key, how in (("forged", "which raised an error"), ("unexecuted", "of which nothing was executed"))
+            for one in map(str, body.get(key, ()))
+        )
         left_out, deselected = tuple(map(str, body.get("left_out", ()))), int(body.get("deselected", 0))
     except (ValueError, KeyError, TypeError, zlib.error):
         return output, None
     return f"{before}\n{after}", WatchedRun(
-        ran=seen, moved=moved, elsewhere=elsewhere, left_out=left_out, deselected=deselected
+        ran=seen, moved=moved, elsewhere=elsewhere, left_out=left_out, deselected=deselected, forged=forged
     )
 
 

@@ -62,7 +62,7 @@ class Verification:
     alone: tuple[CheckResult, ...] | None = None
     """The tests of the run without the rest of the change; None where they need not prove anything."""
     mended: tuple[str, ...] = ()
-    """Checks beside the tests that fail without the change and pass with it, where there is a fix."""
+    """Commands that the request names, and in a fix other checks, that fail without the change and pass with it."""
     silenced: tuple[str, ...] = ()
     """Checks that pass only because the change takes something out of them, a line each."""
 
@@ -247,7 +247,7 @@ def decide(checked: Verification, wanted: Requirements) -> ChangeVerdict:
         verdict, unproved = Verdict.NOTHING_TO_PROVE, []
     else:
         verdict = Verdict.UNVERIFIED if unproved else Verdict.VERIFIED
-    known = bool(checked.witnesses or checked.mended or case.named_passes() or case.turned())
+    known = bool(checked.witnesses or checked.mended or case.turned())
     return ChangeVerdict(
         verdict=verdict,
         refused=tuple(case.refused),
@@ -346,10 +346,10 @@ class _Case:
     def proof(self) -> None:
         """Checks that should have run and did not, and runs that prove nothing."""
         checked = self.checked
-        proved = [one for one in checked.suites if _proves(one)]
+        proved = [one for one in checked.suites if proves(one)]
         decided = self.answered()
         for suite in checked.suites:
-            if not _proves(suite) and suite not in decided:
+            if not proves(suite) and suite not in decided:
                 concerns = self._concerns(suite.step)
                 if suite.incomplete and suite.standing is Status.SKIPPED and (concerns or self.wanted.all_tests):
                     self.unproved.append(f"{suite.step} could not run: {suite.incomplete}")
@@ -384,7 +384,7 @@ class _Case:
         if checked.witnesses or checked.own:
             return True
         failed = [finding for one in (checked.before, *checked.others) for finding in one.findings]
-        return not failing(failed) and bool(checked.mended or self.named_passes() or self.turned())
+        return not failing(failed) and bool(checked.mended or self.turned())
 
     def reach(self) -> None:
         """How much of the suite ran, and whether that is enough."""
@@ -423,14 +423,6 @@ class _Case:
         named = self.wanted.tests if self.wanted.fixes and ran else ()
         return [name for name in named if _SEPARATORS.split(name.partition("[")[0])[-1] not in known]
 
-    def named_passes(self) -> bool:
-        """Whether a test that the request names, and that stood there before, passes."""
-        before = (self.checked.before, *self.checked.others)
-        known = {one.id for each in before for one in each.ran}
-        passed = (one.id for suite in self.checked.measure for one in suite.ran if one.outcome is TestOutcome.PASSED)
-        named = replace(self.wanted, named="")
-        return any(test in known and _is_named(test, named) for test in passed)
-
     def answered(self) -> list[CheckResult]:
         """Commands of the user's own that say it by their exit code."""
         return [one for one in self.checked.verdicts if one.step in self.checked.asked and self._answers(one)]
@@ -457,7 +449,7 @@ class _Case:
         return bool(outside) and (step == TESTS or any(not path.endswith(".py") for path in outside))
 
 
-def _proves(suite: CheckResult) -> bool:
+def proves(suite: CheckResult) -> bool:
     """Whether a test is known to have passed."""
     if suite.standing is Status.SKIPPED or suite.incomplete or suite.counts is None:
         return False

@@ -52,7 +52,7 @@ from pawl.code.languages import is_test
 from pawl.code.librarian import source_files
 from pawl.code.reach import ChangedLines, changed_in
 from pawl.core.change import EMPTY, ChangeSet
-from pawl.core.diagnostic import CheckResult, Status
+from pawl.core.diagnostic import CheckBegun, CheckResult, Status
 from pawl.core.errors import GitFailed, NotFound, PathRefused, SandboxUnavailable
 from pawl.core.lazy_dataclass import dataclass
 from pawl.workspace.bench import Bench
@@ -146,9 +146,11 @@ class Verifier:
     """Opens a bench in place of the verifier's own way."""
     suite: Callable[[Subject], CheckResult] | None = None
     """Runs the workspace's suite in place of the check `tests`."""
-    listen: Callable[[CheckResult], None] = lambda verdict: None
+    listen: Callable[[CheckBegun | CheckResult], None] = lambda event: None
     interpreters: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
     """Those that were asked for their path, for all benches of a run."""
+    patience: float | None = None
+    """Seconds that a step may take, where the settings allow more: for one of many tries."""
     seen: dict[object, Verification] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Earlier results, by the change and the workspace; a verifier with other settings begins without any."""
 
@@ -194,7 +196,9 @@ class Verifier:
             seconds=time.monotonic() - started,
         )
 
-    def evidence(self, changes: ChangeSet, before: CheckResult, ground: ChangeSet = EMPTY) -> Verification:
+    def evidence(
+        self, changes: ChangeSet, before: CheckResult, ground: ChangeSet = EMPTY, patience: float | None = None
+    ) -> Verification:
         """Verifies the change; `before` are the tests without it. Tests that it changes are also run as they were.
 
         `ground` is the part of the change that stood there when `before` was measured, such as a test that was made.
@@ -209,7 +213,7 @@ class Verifier:
             before = chosen.choice.part_of(before) or chosen.tests(ground)
         elif chosen.choice is None and (before.part or before.reason.startswith(NONE_CHOSEN)):
             before = replace(self, full=True).tests(ground)
-        checked = chosen._evidence(changes, before, ground)
+        checked = replace(chosen, patience=patience)._evidence(changes, before, ground)
         if not any(one.incomplete for one in checked.verdicts):
             self.seen[key] = checked
         return checked
@@ -249,7 +253,7 @@ class Verifier:
         # Tests of the ground, such as a generated one, reach for their runner as all do.
         laid = {path for path in of_tests(rest, blobs, ran) if is_test(path)}
         mended = set(failing(before.findings)) - set(failing(one for suite in suites for one in suite.old))
-        looks = self.mends and not failing(before.findings)
+        looks = (self.mends or self.commands) and not failing(before.findings)
         fixed, silenced = self._mended(report.verdicts, changes) if looks else ((), ())
         as_they_were = alone = None
         with _Before(self, ()) as without:
@@ -302,7 +306,7 @@ class Verifier:
         it, also none old; and why some that seem to be do not count."""
         clean = [one.step for one in verdicts if one.standing is Status.PASS and not one.old]
         commands = [name for name in clean if name in self.commands]
-        names = [name for name in clean if not runs_tests(name) and name not in commands]
+        names = [name for name in clean if self.mends and not runs_tests(name) and name not in commands]
         silenced = list[str]()
         for types in (False, True):
             silent = silencing(changes, self.shop.store.blobs, types=types)
@@ -409,7 +413,7 @@ class Verifier:
     def subject(self, files: Folder, runner: CommandRunner, seconds: float | None = None) -> Subject:
         """An open bench as the checks see it, within the limits of the settings or these seconds."""
         settings = verify_settings(self.shop.config)
-        limit = settings.seconds if seconds is None else seconds
+        limit = min(settings.seconds, self.patience or settings.seconds) if seconds is None else seconds
         return Subject(
             files=files,
             runner=runner,
@@ -498,7 +502,7 @@ class Verifier:
             changed=self._scope(bench.files, first),
             added=added_by(changes),
         )
-        return self._noted(climb(steps, subject, stop=self.stop, baseline=baseline, on_verdict=self.listen))
+        return self._noted(climb(steps, subject, stop=self.stop, baseline=baseline, listen=self.listen))
 
     def _second_look(self, changes: ChangeSet) -> Callable[[CheckResult], CheckResult]:
         """Runs new failures of the workspace's own suite again, where its framework can run tests by their ids."""

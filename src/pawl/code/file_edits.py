@@ -220,7 +220,7 @@ def _mismatches(text: Text, edits: Sequence[LineEdit]) -> list[str]:
     count = len(text.lines)
     wrong = [edit for edit in edits if edit.end is not None and not edit.line <= edit.end <= count]
     if wrong:
-        return [f"lines {edit.line} to {edit.end} are no range of the file's {count} lines" for edit in wrong]
+        return [f"lines {edit.line} to {edit.end} are not a range of the file's {count} lines" for edit in wrong]
     times = Counter(line for edit in edits for line in range(edit.line, (edit.end or edit.line) + 1))
     found = [f"line {line} is edited {count} times" for line, count in sorted(times.items()) if count > 1]
     said = (line_mismatch(text, edit.line, edit.old) for edit in sorted(edits, key=lambda edit: edit.line))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import math
 import posixpath
@@ -60,6 +61,13 @@ class IndexTables:
             files[piece] = file
             lengths[piece] = length
         return files, lengths
+
+    @functools.cached_property
+    def gone(self) -> Sequence[tuple[int, int]]:
+        """The first and last numbers of pieces that are no more, one after the other; their words are still there."""
+        last = self._connection.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = 'piece'").fetchone()[0] or 0
+        kept = sorted([0, *self.piece_files, last + 1])
+        return [(one + 1, other - 1) for one, other in itertools.pairwise(kept) if other - one > 1]
 
     @functools.cached_property
     def lengths(self) -> Mapping[int, int]:
@@ -197,11 +205,17 @@ class IndexReader:
         return sorted(found)
 
     def spread(self, token: str) -> int:
-        """In how many pieces a token occurs, about: pieces that are gone count as well."""
+        """In how many pieces a token occurs."""
         if token not in self._spread:
             row = self._connection.execute("SELECT doc FROM spread WHERE term = ?", (token,)).fetchone()
-            self._spread[token] = row[0] if row else 0
+            self._spread[token] = row[0] - self._forgotten(token) if row else 0
         return self._spread[token]
+
+    def _forgotten(self, token: str) -> int:
+        """In how many pieces that are gone it occurs."""
+        count = "SELECT count(*) FROM word WHERE word MATCH ? AND rowid BETWEEN ? AND ?"
+        phrase = f'"{token}"'
+        return sum(self._connection.execute(count, (phrase, *part)).fetchone()[0] for part in self.tables.gone)
 
     def rarity(self, name: str) -> float:
         """From 0 for what is everywhere to 1 for what is almost nowhere."""

@@ -35,7 +35,7 @@ def checked(path: str, line: int) -> str:
     parts = path.split("/")
     if not path or path.startswith("/") or "\0" in path or any(part in ("", ".", "..") for part in parts):
         raise bad(
-            line, f"{path!r} is no path inside the workspace", "name files relative to the workspace, without '..'"
+            line, f"{path!r} is not a path inside the workspace", "name files relative to the workspace, without '..'"
         )
     return path
 

@@ -221,6 +221,8 @@ class Lease:
 
     job: int
     number: int
+    queue: str = ""
+    """The name of a queue on a server, with how often the job was queued again; empty for the one in the state file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

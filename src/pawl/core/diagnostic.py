@@ -135,6 +135,13 @@ class TestRun:
     """Whether a check of its own was executed; None where that was not watched."""
 
 
+@dataclass(frozen=True, slots=True)
+class CheckBegun:
+    """A check that Pawl runs itself is under way."""
+
+    step: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
     """How one step of the verification ladder ended; nothing passes because its tool was missing."""

@@ -60,6 +60,12 @@ class StoreBusy(StoreError):
     exit_code = 75
 
 
+class QueueUnreachable(StoreError):
+    """The server that keeps the queue does not answer."""
+
+    exit_code = 75
+
+
 class UnknownEntry(StoreError):
     """There is no such entry, run or checkpoint."""
 

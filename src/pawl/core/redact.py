@@ -396,7 +396,9 @@ def without_known(text: str) -> str:
 
 
 def redacted_command(words: Sequence[str]) -> str:
-    """A command as it can be typed again, except for its secrets."""
+    """A command as it can be typed again, except for its secrets; a line that a shell reads as that line."""
+    if tuple(words[:-1]) == ("/bin/sh", "-c"):
+        return redacted(words[-1])
     shown: list[str] = []
     is_value = False
     for word in words:

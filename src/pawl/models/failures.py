@@ -123,7 +123,7 @@ def interrupted(endpoint: Endpoint, why: str, text: str) -> AttemptFault:
 def unusable(endpoint: Endpoint, why: str) -> AttemptFault:
     return AttemptFault(
         error=errors.AnswerUnusable(
-            f"what {endpoint.host!r} sent is no answer: {why}",
+            f"what {endpoint.host!r} sent is not an answer: {why}",
             advice="check the provider's base_url, and that no proxy or sign-in page stands in between",
         )
     )

@@ -262,7 +262,9 @@ class HttpChannel:
                 self._fail(number, f"{type(error).__name__}: {error}")
 
     def _told_error(self, number: object, status: int, told: bytes) -> None:
-        """A body in the form of the protocol says more than the status."""
+        """A body in the form of the protocol says more than the status. A session that is gone is begun anew."""
+        if self._session and (status == 404 or (status == 400 and b"ession" in told)):
+            self.inbox.end(f"its session is gone (status {status})")
         if number is None:
             return
         with suppress(Unreadable):

@@ -68,7 +68,7 @@ class AnswerRecorder:
         except (ValueError, TypeError, RecursionError):
             is_recording = False
         if not is_recording:
-            raise self._unusable("it is there and is no recording")
+            raise self._unusable("it exists and is not a recording")
         return not start
 
     def _unusable(self, why: str) -> ConfigError:

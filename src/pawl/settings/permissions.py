@@ -238,7 +238,7 @@ class Permissions:
             for rule in self._rules(ruling):
                 if rule.is_about(tool) and (not rule.host or fnmatchcase(host, rule.host)):
                     return rule.permission(ruling)
-        return self._default(None)
+        return replace(self._default(None), reason=f"it leaves this machine, and no rule is about {host or tool}")
 
     def _names(self, rule: Rule, tool: str) -> tuple[str, ...]:
         """A rule against reading, writing or any command is also against the tools of the user's own that do so."""
@@ -255,9 +255,10 @@ class Permissions:
             ToolKind.RUNS: defaults.caged if caged else defaults.runs,
             ToolKind.DELEGATES: defaults.delegates,
         }
-        what = "is not one of Pawl's own" if kind is None else str(kind)
+        what = "are not Pawl's own" if kind is None else str(kind).removesuffix("s")
         ruling = by_kind[kind] if kind else defaults.other
-        return Permission(ruling=ruling, reason=f"the preset {self.preset.name} says {ruling} of a tool that {what}")
+        does = {Decision.ALLOW: "allows", Decision.ASK: "asks about", Decision.DENY: "denies"}[ruling]
+        return Permission(ruling=ruling, reason=f"the preset {self.preset.name} {does} tools that {what}")
 
     def _command(self, arguments: Mapping[str, object]) -> Permission:
         script, directory = script_of(arguments), arguments.get("directory", "")

@@ -497,7 +497,7 @@ def _said(command: HookCommand, ended: HookEnded, name: str) -> HookOutcome:
     why = ended.stopped or f"it ended with {ended.code}: {shortened(ended.stderr.strip(), 400)}"
     if command.event in GUARDS and (ended.code is None or not 0 <= ended.code < _NOT_RUN):
         missing = ended.code in (126, 127) and not command.host
-        remedy = "give it host = true and an absolute program, or put it into the workspace" if missing else "mend it"
+        remedy = "give it host = true and an absolute program, or put it into the workspace" if missing else "fix it"
         reason = f"the hook {name!r} could not decide, which counts as no; {remedy}: {why}"
         return replace(_denied(command, reason), notices=(reason,))
     more = f"; {IN_SANDBOX}" if ended.code in (126, 127) and command.is_own and not command.host else ""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,6 +77,10 @@ class Project:
     """Ends the commands on every bench that is opened while it is set: the user's word and the time of a run."""
     lease: Lease | None = None
     """Under which a job of the queue is carried; nothing is promoted once another worker has a newer one."""
+    away: bool = False
+    """This is a copy of a workspace on another machine, where its runs end."""
+    fence: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Held while something is promoted, where the lease is kept elsewhere; `Cancelled` where it is lost."""
 
     @classmethod
     def open(cls, config: Config, workspace: Path) -> Project:
@@ -223,12 +227,13 @@ class Project:
     def promote(self, entry: NewEntry, changes: ChangeSet, *, merge: bool = True) -> Promotion:
         """Promotes, merging with what the user changed since the change set was made; `Conflicted` where that fails,
         or where what was verified would be merged."""
-        try:
-            promotion = self.promoter.promote(entry, changes)
-        except Conflicted:
-            if not merge:
-                raise
-            promotion = self.promoter.promote(entry, self.rebased(changes))
+        with self.fence():
+            try:
+                promotion = self.promoter.promote(entry, changes)
+            except Conflicted:
+                if not merge:
+                    raise
+                promotion = self.promoter.promote(entry, self.rebased(changes))
         self.note("promoted", {"entry": promotion.entry, "digest": promotion.changes.digest})
         return promotion
 
@@ -293,8 +298,13 @@ class Project:
     def redo(self, wish: Wish) -> Reversal:
         return self._noted("redone", self.history.redo(wish))
 
-    def restore(self, name: str | None, wish: Wish) -> Reversal:
-        return self._noted("restored", self.history.restore(self.checkpoint_named(name), wish))
+    def restore(self, name: str | None, wish: Wish, *, entry: int | None = None) -> Reversal:
+        """Back to a checkpoint, or to after an entry."""
+        if entry is None:
+            after, point = (found := self.checkpoint_named(name)).after_entry, repr(found.name)
+        else:
+            after, point = self.entry(entry).id, f"entry {entry}"
+        return self._noted("restored", self.history.restore(after, point, wish))
 
     def checkpoint(
         self,

@@ -242,7 +242,7 @@ class Promoter:
         fresh = [path for path, blob in blobs.items() if blob not in known]
         odd = tuple(path for path in fresh if found[path] == SPECIAL)
         if odd:
-            raise Conflicted(f"{', '.join(map(repr, odd))} is no file, folder or link that could be changed", odd)
+            raise Conflicted(f"{', '.join(map(repr, odd))} is not a file, folder or link that could be changed", odd)
         if fresh:
             with StagedBlobs(self.blobs) as staged:
                 for path in fresh:

@@ -180,14 +180,12 @@ class History:
                 break
         raise NothingToDo("there is nothing to redo", advice="'pawl undo ID' of an undo brings back older work")
 
-    def restore(self, checkpoint: Checkpoint, wish: Wish) -> Reversal:
-        """Takes back everything done since the checkpoint; a checkpoint of the present is made first."""
-        entries = [entry for entry in self._done() if entry.id > checkpoint.after_entry]
+    def restore(self, after: int, point: str, wish: Wish) -> Reversal:
+        """Takes back everything done after that entry; a checkpoint of the present is made first."""
+        entries = [entry for entry in self._done() if entry.id > after]
         if not entries:
-            raise NothingToDo(
-                f"nothing was done since checkpoint {checkpoint.name!r}", advice="see 'pawl checkpoint --list'"
-            )
-        return self._reverse(entries, self._new(EntryKind.RESTORE, f"restore {checkpoint.name!r}"), wish)
+            raise NothingToDo(f"nothing was done since {point}", advice="see 'pawl history'")
+        return self._reverse(entries, self._new(EntryKind.RESTORE, f"restore {point}"), wish)
 
     def checkpoint(
         self,

@@ -355,7 +355,7 @@ class TestRestore:
     def test_with_nothing_since_is_nothing_to_do(self, filled: Yard) -> None:
         filled.promote({"b": b"1\n"})
         filled.history.checkpoint("start")
-        with pytest.raises(NothingToDo, match="since checkpoint 'start'"):
+        with pytest.raises(NothingToDo, match="since 'start'"):
             filled.restore("start")
 
     def test_what_stands_as_at_the_checkpoint_is_no_conflict(self, filled: Yard) -> None:
@@ -580,7 +580,7 @@ class TestConflict:
         filled.promote({"b": b"ours\n"})
         (filled.workspace / "b").unlink()
         os.mkfifo(filled.workspace / "b")
-        with pytest.raises(Conflicted, match="'b' is no file, folder or link"):
+        with pytest.raises(Conflicted, match="'b' is not a file, folder or link"):
             filled.undo()
 
 

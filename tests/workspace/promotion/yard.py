@@ -153,7 +153,9 @@ class Yard:
 
     def restore(self, name: str, *files: str, on_conflict: str = "stop") -> Reversal:
         found = next(one for one in self.store.journal.checkpoints(str(self.workspace)) if one.name == name)
-        return self.history.restore(found, Wish(files=files, on_conflict=OnConflict(on_conflict)))
+        return self.history.restore(
+            found.after_entry, repr(found.name), Wish(files=files, on_conflict=OnConflict(on_conflict))
+        )
 
     def entries(self) -> list[Entry]:
         return list(self.store.journal.entries(str(self.workspace)))

@@ -134,6 +134,10 @@ class TestWatch:
         """The code of a test's function by the test's id."""
         self._unseen: set[str] = set()
         """Tests that were not watched to their end."""
+        self._raised: set[str] = set()
+        """Tests whose last call ended with an exception."""
+        self.forged: list[str] = []
+        """Tests that were reported as passed although they raised something."""
         self._calls = _ALL_CALLS
         self._tool = self._monitored()
 
@@ -204,11 +208,25 @@ class TestWatch:
         kept = {item.nodeid for item in session.items}
         self.left_out = [name for name, openly in self._collected.items() if not openly and name not in kept]
 
+    def pytest_runtest_makereport(self, item: "Any", call: "Any") -> "Iterator[None]":
+        """What the test itself did, before hooks of the project make a report of it."""
+        if call.when == "call":
+            (self._raised.discard if call.excinfo is None else self._raised.add)(item.nodeid)
+        yield
+
     def pytest_runtest_logreport(self, report: "Any") -> None:
         if hasattr(sys.gettrace(), "__pawl__"):
             sys.settrace(None)
         if report.when == "call" or report.outcome != "passed":
             self.ran[report.nodeid] = [report.outcome, round(report.duration, 4)]
+        if report.when == "call" and report.outcome == "passed" and report.nodeid in self._raised:
+            self.forged.append(report.nodeid)
+
+    def unexecuted(self) -> "list[str]":
+        """The tests that passed, where no line of any of them was executed."""
+        passed = [name for name, end in self.ran.items() if end[0] == "passed" and name not in self._unseen]
+        watched = [name for name in passed if name in self._own]
+        return [] if any(self._lines.get(self._own[name]) for name in watched) else watched
 
     def watch_pytest(self) -> None:
         """Takes part in the first session, however it is started."""
@@ -216,6 +234,8 @@ class TestWatch:
             from _pytest import config
         except ModuleNotFoundError as error:
             raise SystemExit(f"{sys.executable}: No module named pytest") from error
+        mark = config.hookimpl(hookwrapper=True, tryfirst=True)
+        mark(TestWatch.pytest_runtest_makereport)
         plain = config._prepareconfig
 
         def prepare(args: "Any" = None, plugins: "Any" = None, **more: "Any") -> "Any":
@@ -249,7 +269,8 @@ class TestWatch:
 
         rows = [[name, *end, self._checked(name)] for name, end in self.ran.items()]
         found = {"moved": sources.moved, "elsewhere": sources.elsewhere()}
-        body = json.dumps({"ran": rows, "left_out": self.left_out, "deselected": self.deselected, **found})
+        forged = {"forged": self.forged[:1], "unexecuted": self.unexecuted()[:1]}
+        body = json.dumps({"ran": rows, "left_out": self.left_out, "deselected": self.deselected, **found, **forged})
         return base64.b64encode(zlib.compress(body.encode("utf-8", "replace"))).decode()
 
     def _checked(self, name: str) -> "bool | None":
