@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from repair_sets import Bug, humanevalfix, humanevalfix_js, quixbugs
@@ -126,7 +127,8 @@ def _oracle(bug: Bug, room: Path) -> str:
 
 def _environment(room: Path, options: argparse.Namespace) -> dict[str, str]:
     home = Path(options.python).parent
-    (room / "config.toml").write_text('review = "off"\nrun_seconds = 60.0\n')
+    # A bug that makes its test hang would take all the time before anybody is asked.
+    (room / "config.toml").write_text('review = "off"\nrun_seconds = 60.0\n[verify]\nseconds = 60.0\n')
     return {
         **os.environ,
         "PAWL_STATE": str(room / "state"),
@@ -172,17 +174,20 @@ def _summary(title: str, options: argparse.Namespace, lines: Sequence[Line]) -> 
 
 
 def _chosen(options: argparse.Namespace) -> Iterator[tuple[str, Bug]]:
+    """The sets take turns, so that a run that is stopped is a sample of all of them."""
     wanted = set(options.only.split(",")) if options.only else None
     left = None
     if options.left_by:
         left = {(line.set, line.name) for line in _read(options.left_by) if line.tier != "reflex"}
+    columns = []
     for of_set in options.set:
         bugs = [
             bug
             for bug in SETS[of_set](options.data)
             if (wanted is None or bug.name in wanted) and (left is None or (of_set, bug.name) in left)
         ]
-        yield from ((of_set, bug) for bug in bugs[:: options.every][: options.limit or None])
+        columns.append([(of_set, bug) for bug in bugs[:: options.every][: options.limit or None]])
+    yield from (one for row in zip_longest(*columns) for one in row if one is not None)
 
 
 def _read(path: Path) -> list[Line]:

@@ -305,7 +305,7 @@ def _texts(fix: Fix, folder: Path, variant: str) -> dict[str, str]:
 
 
 _FAILED = re.compile(
-    r"^(?:(?:FAILED|ERROR|FAIL:|ERROR:) (?!\()(.+?)(?:\[.*|\s-\s.*)?|\s*FAIL\s+(\S+ > .+))$", re.MULTILINE
+    r"^(?:(?:FAILED|ERROR|FAIL:|ERROR:) (?!\()(.+?)(?:\[.*|\s-\s.*)?|\s*FAIL\s+(\S+ > .+)|  ● (.+ › .+))$", re.MULTILINE
 )
 
 
@@ -335,7 +335,7 @@ def _failing(folder: Path, fix: Fix, project: dict, bin_folder: str) -> list[str
         runner.wait()
         return None
     found = _FAILED.findall(said)
-    return list(dict.fromkeys(named or listed for named, listed in found))
+    return list(dict.fromkeys("".join(names) for names in found))
 
 
 def _done(folder: Path, calls: list[dict], request: str, options: argparse.Namespace) -> dict:

@@ -62,17 +62,17 @@ OUTERMOST = frozenset({"benchmarks/repair_package.py", "benchmarks/repair_right.
 """Modules that hold the outermost loop of a process, where nothing is left to catch what was not expected."""
 
 ROOM_LINES = {
-    "ui": 13310,  # `pawl queue`; the page changes itself, frames a dev server, shows specifications; `pawl spec`.
-    "agent": 21100,  # The queue and its workers; what proves each task of `pawl spec`; tests that a request names.
-    "repair": 11225,  # Suites that a script of the project's sets up.
-    "checks": 11330,  # Tests that are named run with the runner of the project.
-    "code": 6970,  # An edit is tried, so that its patch can be shown before it is made.
-    "models": 7330,
-    "workspace": 7720,  # Interpreters, servers and own settings against an agent that rewrites them.
+    "ui": 13440,  # `pawl queue`, also on a server; the page changes itself, shows specifications; `pawl spec`.
+    "agent": 22800,  # The queue, on one machine or many; what proves each task of `pawl spec`; forms of drafts.
+    "repair": 11550,  # Reports that a project makes itself; clues beside the tests; stages of a search.
+    "checks": 11385,  # Named tests run with the runner of the project, set up as its script says; forged reports.
+    "code": 6990,  # An edit is tried before it is made; words of pieces that are gone do not count.
+    "models": 7350,  # Traces that go on in another process.
+    "workspace": 7790,  # Leases kept elsewhere; interpreters and servers against an agent that rewrites them.
     "sandbox": 2720,
-    "store": 2400,  # Jobs.
+    "store": 2600,  # Jobs; runs that go on elsewhere.
     "settings": 4096,  # Ways through links, for every program on this machine.
-    "core": 5570,  # Jobs; merges that several ways to match lines agree on.
+    "core": 5610,  # Jobs; merges that several ways to match lines agree on.
 }
 """At most; no room grows in silence. They are to shrink: the house is to have 63,000 lines.
 `ui` and `agent` were raised for `pawl spec` (E11): tasks, waves and their execution are a capability of their own."""

@@ -17,10 +17,12 @@ from pawl.agent.briefing import (
     handed_over,
     read_ahead,
 )
+from pawl.agent.escalation import LoopWish, loop_order
 from pawl.agent.session import Session
 from pawl.agent.tools.toolbox import ToolSession
 from pawl.core.diagnostic import Diagnostic, Location
 from pawl.core.run import Approval, Intent, Mode, RunRequest
+from pawl.core.tiers import Escalation, Tier, TierMode
 from pawl.workspace.project import Project, new_run_id
 
 pytestmark = pytest.mark.spec("E2")
@@ -117,7 +119,7 @@ def test_of_tests_that_are_named_come_these_and_the_code_that_they_are_about(lar
     (text,) = told(larger, words, named=("tests/test_prices.py",))
     assert "## shop/prices.py" in text and "test_prices.py (" not in text
     with ToolSession(larger) as desk:
-        assert read_ahead(desk.files, words) == ["tests/test_prices.py:5-8"]
+        assert read_ahead(desk.files, words) == ["tests/test_prices.py:4-8"]
         assert read_ahead(desk.files, "tests/test_prices.py fails") == ["tests/test_prices.py"]
         named = "src/list.test.ts > the list > is empty at first fails"
         assert read_ahead(desk.files, named) == ["src/list.test.ts:2-4"]
@@ -163,6 +165,22 @@ def test_a_run_is_told_once_and_the_same_throughout(larger: Project, tmp_path: P
     report = Session(larger).do(order)
     told_first = larger.store.runs.value(report.run, "told")
     assert isinstance(told_first, list) and "shop/prices.py" in told_first[-1]
+
+
+@pytest.mark.whole
+def test_files_that_pawl_lists_are_not_named_by_the_user_who_still_gets_the_code_he_means(
+    larger: Project, tmp_path: Path
+):
+    test = "from shop.mail import send_receipt\n\n\ndef test_sent():\n    assert send_receipt(''), 'see shop/mail.py'\n"
+    lay(Path(larger.workspace), {"tests/test_mail.py": test.encode(), "conftest.py": b""})
+    script = tmp_path / "script.toml"
+    match = 'match = { system_regex = "(?s)may be about.*def rounded" }'
+    script.write_text(f'[[turn]]\n{match}\nanswer = "I leave it as it is."\ntimes = 0\n')
+    wish = LoopWish(objective="prices are rounded to the wrong digit", model=f"scripted:{script}")
+    tier = Tier(name="simple", mode=TierMode.SIMPLE, iterations=1)
+    report = Session(larger).do(loop_order(wish, Escalation(tiers=(tier,))))
+    (made,) = report.climb.attempts
+    assert (made.said, made.refused) == ("I leave it as it is.", ("nothing was changed",))
 
 
 @pytest.mark.spec("A2")

@@ -155,7 +155,6 @@ EXPECTED = {
     "file_read",
     "file_search",
     "file_write",
-    "line_edit",
     "list_files",
     "lsp_diagnostics",
     "outline",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from folder import FolderFiles
 
-from pawl.agent.function_text import FunctionPlace, Sources, holding, text_of
+from pawl.agent.function_text import FunctionPlace, Sources, head_of, holding, text_of
 
 SOURCE = '''"""Dates."""
 
@@ -59,6 +59,21 @@ def test_a_method_keeps_its_place_with_its_decorators(sources: Sources):
     made = sources.rewritten(place, "@property\ndef leap(self):\n    return calendar.isleap(self.n)\n")
     assert made == SOURCE.replace("self.n % 4 == 0", "calendar.isleap(self.n)")
     assert [one.name for one in sources.functions("dates.py")] == ["before", "leap", "days"]
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "head"),
+    [
+        ("a.py", 'def f(\n    x,\n):\n    """Is x."""\n    return x\n', 'def f(\n    x,\n):\n    """Is x."""\n    ...'),
+        ("a.py", "def f(x):\n    return x\n", "def f(x):\n    ..."),
+        ("a.ts", "function f(x: number) {\n  const y = x\n  return y\n}\n", "function f(x: number) {\n  // ...\n}"),
+    ],
+)
+def test_the_head_of_a_function_is_all_but_what_it_does(tmp_path: Path, path: str, source: str, head: str):
+    (tmp_path / path).write_text(source)
+    with Sources(FolderFiles(tmp_path)) as sources:
+        (place,) = sources.functions(path)
+    assert head_of(place, source) == head
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,10 @@ LEAST_PRIVILEGE = {
     "worker": (SKILLED | WRITES, set()),
     "fixer": (SKILLED | WRITES | {"check", "lsp_diagnostics"}, set()),
     "librarian": (READS, set()),
-    "artisan": (SKILLED | WRITES - {"modify"} | {"check", "dev_server", "lsp_diagnostics", "run_command"}, set()),
+    "artisan": (
+        SKILLED | WRITES - {"line_edit", "modify"} | {"check", "dev_server", "lsp_diagnostics", "run_command"},
+        set(),
+    ),
     "critic": (READS, set()),
     "chaos": (READS, set()),
     "reviewer": (READS, set()),

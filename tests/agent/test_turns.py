@@ -208,6 +208,25 @@ def test_the_same_call_with_the_same_result_is_nudged_and_then_stopped(script):
     assert len(at.tools.called) == 4
 
 
+@pytest.mark.spec("D9")
+def test_content_that_the_model_has_read_is_not_sent_twice_until_it_changes_or_is_gone_from_the_dialogue(script):
+    read = '{ name = "file_read", arguments = { path = "a.py" } }'
+    patch = '{ name = "strict_patch", arguments = { path = "b.py" } }'
+    reads = f"[[turn]]\nanswer = {{ calls = [{read}] }}\n"
+    turns = f"[[turn]]\nanswer = {{ calls = [{read}, {patch}] }}\n" * 3 + reads
+    cut = '[[turn]]\nfault = "context_too_long"\n'
+    text = ["\n".join(f"{number:>6} | value_{number} = {number}" for number in range(1, 40))]
+    said = iter([*text * 3, text[0].replace("= 7", "= 8"), *text * 2])
+    tools = {"file_read": lambda path: Reply(next(said)), "strict_patch": lambda path: Reply("patched")}
+    at = room(script(f'{turns}{reads}{cut}{reads}[[turn]]\nanswer = "See a.py:7."'), tools=tools, mode=Mode.AGENT)
+    converse(at.seat, (), "go")
+    answers = [one.answer.text for one in at.heard(ToolEnded) if one.call.name == "file_read"]
+    unchanged = "[unchanged: the same call gave these lines above (39); ask once more to be given them again]"
+    assert [one == unchanged for one in answers] == [False, True, False, False, False, False]
+    assert answers[0] == answers[2] == answers[4] and "value_7 = 8" in answers[3]
+    assert len(at.heard(Shortened)) == 1
+
+
 @pytest.mark.fault("P18")
 def test_the_same_check_after_each_of_many_edits_is_no_circle(script):
     edits = "".join(

@@ -7,7 +7,7 @@ import json
 import pytest
 from scenarios.story import Story, call, patch, say
 
-from pawl.core.events import Corrected
+from pawl.core.events import Corrected, Warned
 from pawl.core.run import DeliveryState, RunState
 from pawl.store.memories import MemoryTier
 
@@ -64,6 +64,27 @@ def test_a_review_reads_the_diff_and_reaches_the_user_with_the_question(story: S
     assert (waiting.review.blocking, waiting.review.findings) == (1, ("weeks.py:5 blocking: it rounds down",))
     done = story.approve(waiting)
     assert (done.delivery, done.review, done.requests) == (DeliveryState.DONE, waiting.review, 5)
+
+
+@pytest.mark.whole
+@pytest.mark.spec("C4")
+@pytest.mark.parametrize(
+    ("answers", "why"),
+    [
+        pytest.param([say("Looks fine.")] * 2, "the answer does not fit", id="words where a form is asked for"),
+        pytest.param([{"answer": {"text": "No.", "stop": "refused"}}], "no answer in the form asked for: refused"),
+        pytest.param([{"answer": {"text": "{", "stop": "length"}}], "no answer in the form asked for: cut off"),
+        pytest.param([{"fault": "overloaded", "answer": "x"}], "", id="nobody answers"),
+    ],
+)
+def test_a_review_that_is_lost_is_said_and_the_verified_change_is_delivered(
+    story: Story, answers: list[dict[str, object]], why: str
+):
+    story.model_says(*MADE, *answers)
+    done = story.do(ADD, approve="never")
+    assert (done.delivery, done.review, "weeks.py" in story.files()) == (DeliveryState.DONE, None, True)
+    (said,) = [one.text for one in story.events if isinstance(one, Warned) and "not reviewed" in one.text]
+    assert said.startswith(f"the change was not reviewed: {why}") and said != "the change was not reviewed: "
 
 
 @pytest.mark.whole

@@ -96,7 +96,11 @@ def played(row: Row, folder: Path) -> Said:
     command = row.get("command", "do")
     form = COMMANDS[command] if isinstance(command, str) else command
     words = [row["request"] if word == "REQUEST" else word for word in form]
-    model = [] if command in UNASKED else ["--model", f"scripted:{script}"]
+    model = (
+        []
+        if command in UNASKED or (isinstance(command, list) and command[0] in UNASKED)
+        else ["--model", f"scripted:{script}"]
+    )
     lines = [row["request"] if line == "REQUEST" else line for line in row.get("lines", ())]
     row["before"] = tree(folder)
     pawl = Pawl(folder / "project")

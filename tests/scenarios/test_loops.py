@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from dataclasses import replace
 from decimal import Decimal
@@ -375,12 +376,29 @@ def test_drafts_are_whole_functions_drawn_several_times_and_the_same_one_is_not_
 
 @pytest.mark.whole
 @pytest.mark.spec("E3")
+def test_every_other_draft_is_asked_for_without_the_old_body_and_one_that_hangs_costs_no_more_than_a_try(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("pawl.agent.attempts.LEAST_PATIENCE", 5.0)
+    monkeypatch.setattr("pawl.agent.attempts.SLOWER", 0)
+    seen, hidden = rf"(?s)return {re.escape(OLD)}.*Failing now:.*test_century", r"(?s)def is_leap\(year\):\n    \.\.\."
+    story.model_says(
+        {**say("```python\ndef is_leap(year):\n    while True: pass\n```"), "match": {"user_regex": seen}},
+        {**say(f"```python\ndef is_leap(year):\n    return {RIGHT}\n```"), "match": {"user_regex": hidden}},
+    )
+    report = loop(story, Escalation(tiers=(replace(SIMPLE, samples=3, draft=True),)), target="dates.py")
+    assert report.delivery is DeliveryState.DONE, report
+    assert [end for _, end in ends(story)] == [AttemptEnd.REFUSED, AttemptEnd.VERIFIED]
+
+
+@pytest.mark.whole
+@pytest.mark.spec("E3")
 def test_each_failing_test_has_a_draft_of_its_own_and_one_that_fixes_one_of_two_is_kept(story: Story):
     tests = "from months import last\n\n\ndef test_last():\n    assert last(1) == 31\n"
     story.user_writes({"months.py": "def last(month):\n    raise ValueError\n", "tests/test_months.py": tests})
     days = "def days(year):\n    return 366 if is_leap(year) else 365"
     story.user_writes({"dates.py": f"def is_leap(year):\n    assert year % 100\n    return {OLD}\n\n\n{days}\n"})
-    about = {"match": {"user_regex": r"(?s)Failing now:(?!.*test_century).*the whole function last"}}
+    about = {"match": {"user_regex": r"(?s)^(?!.*test_century).*the whole function last"}}
     story.model_says(
         say(f"```python\ndef is_leap(year):\n    return {WRONG}\n```"),
         {**say("```python\ndef last(month):\n    return 31\n```"), **about},

@@ -58,7 +58,7 @@ def standings(story: SpecStory) -> dict[str, str]:
     ("proof", "told"),
     [
         ("tests/test_words.py::test_all_words", "its proof tests/test_words.py::test_all_words did not pass"),
-        ("docs/words.md", "its proof docs/words.md is no test, and no command in backticks: nothing runs it"),
+        ("docs/words.md", "its proof docs/words.md is neither a test nor a command in backticks: nothing runs it"),
     ],
     ids=["another test of the file", "no test"],
 )
@@ -127,6 +127,45 @@ def test_a_task_that_no_test_speaks_for_is_not_called_proved(story: SpecStory):
     assert said.code == 0 and "ticked, and not proved by Pawl: T001" in said.out, said
 
 
+SHOP = "RATE = 1\n\n\ndef discount(total, percent):\n    return total - percent\n"
+PASSES = "from shop import discount\n\n\ndef test_none():\n    assert discount(20.0, 0) == 20.0\n"
+HARMLESS = write(("shop.py", SHOP.replace("RATE = 1", "RATE = 2")), user="T001")
+
+
+@pytest.mark.spec("E11")
+def test_a_fix_that_nothing_proves_is_not_ticked_because_its_wave_makes_nothing_worse(story: SpecStory):
+    story.lay({"shop.py": SHOP, "tests/test_shop.py": PASSES})
+    begun(story, "## Phase 1: Shop\n- [ ] T001 Fix the discount in shop.py\n", *HARMLESS)
+    said = story.spec("execute")
+    assert said.code == 6 and "no test fails without the change" in said.out, said
+    assert "[x]" not in tasks_text(story) and story.commits()[-1] == "Plan it"
+
+
+@pytest.mark.spec("E11")
+@pytest.mark.parametrize("proof", ["`true`", "tests/test_shop.py"])
+def test_a_proof_that_passes_without_the_task_does_not_prove_it(story: SpecStory, proof: str):
+    story.lay({"shop.py": SHOP, "tests/test_shop.py": PASSES})
+    begun(story, f"## Phase 1: Shop\n- [ ] T001 Change the rate in shop.py\n  - Proof: {proof}\n", *HARMLESS)
+    assert story.spec("execute").code == 0
+    assert standings(story) == {"T001": "done"}
+
+
+@pytest.mark.spec("E11")
+def test_a_task_whose_change_was_promoted_and_undone_is_done_again(story: SpecStory):
+    story.lay({"shop.py": SHOP, "tests/test_shop.py": PASSES})
+    tasks = (
+        "## Phase 1: Shop\n- [ ] T001 [P] Change the rate in shop.py\n- [ ] T002 [P] Count words in stats/words.py\n"
+    )
+    end = {"match": {"schema": False}, "answer": {"text": "I cannot."}}
+    begun(story, tasks, *HARMLESS, end)
+    assert story.spec("execute").code == 1 and standings(story) == {"T001": "waits", "T002": "open"}
+    run = next(one["run"] for one in story.pawl.json("spec", "status")["tasks"] if one["id"] == "T001")
+    assert story.pawl("approve", run, "--yes").code == 0 and story.pawl("undo").code == 0
+    story.model_says({"match": {"schema": False}, "answer": {"text": "It is done already."}, "times": 0})
+    said = story.spec("execute")
+    assert said.code == 1 and "T001 failed" in said.out and "[x]" not in tasks_text(story), said
+
+
 @pytest.mark.spec("E11")
 def test_another_task_under_a_number_that_was_proved_is_not_proved(story: SpecStory):
     begun(story, PLAIN, *write(("stats/words.py", WORDS), ("tests/test_words.py", TEST_WORDS), user="T001"))
@@ -169,7 +208,7 @@ def test_that_nothing_is_missing_does_not_stand_where_files_are_not_there_or_a_r
     story.model_says(*write(claim, user="what the code lacks"))
     said = story.spec("converge")
     assert said.code == 1 and "T001 is ticked, and stats/words.py is not there" in said.err, said
-    assert "converge.md: FR-002 was not held against the code" in said.err
+    assert "converge.md: FR-002 was not compared with the code" in said.err
     story.lay({"stats/words.py": WORDS})
     story.model_says(*write((f"{FOLDER}/converge.md", f"{claim[1]}- FR-002: missing\n"), user="what the code lacks"))
     (story.pawl.workspace / FOLDER / "converge.md").unlink()
@@ -241,13 +280,13 @@ def test_an_interrupted_execution_leaves_nothing_half_and_goes_on_with_the_task_
         rest = process.stdout.read().decode()
         assert process.wait(120) == 130, rest
     assert (story.git("log", "--format=%H"), story.git("status", "--porcelain")) == before
-    assert standings(story) == {"T001": "verified alone", "T002": "begun"}
+    assert standings(story) == {"T001": "waits", "T002": "begun"}
     first = {one["run"] for one in story.runs()}
     asked = len(story.runs())
     story.model_says(*BOTH)
     said = story.spec("execute", "--resume")
     assert said.code == 0 and standings(story) == {"T001": "proved", "T002": "proved"}, said
-    assert "T002 goes on with the run" in said.out
+    assert "T002 continues the run" in said.out
     # No run but those that were begun, and only that of the second task is asked again.
     assert {one["run"] for one in story.runs()} >= first and len({one["run"] for one in story.runs()}) == 2
     assert len({one["run"] for one in story.runs()[asked:]}) == 1
@@ -286,7 +325,7 @@ def test_a_step_that_is_killed_goes_on_when_it_is_called_again(story: SpecStory,
         pytest.skip(f"it was done after {died.stdout.split()[-1]} writes")
     assert died.returncode == -signal.SIGKILL, died
     said = story.spec(step, *words)
-    assert said.code == 0 and ("goes on with the run" in said.err or last == 3), said
+    assert said.code == 0 and ("continues the run" in said.err or last == 3), said
     assert (story.pawl.workspace / NEW / file).read_text() == text
     assert story.git("status", "--porcelain", "--untracked-files=all").split()[1:] == [f"{NEW}/{file}"]
     work = [one for one in story.runs() if one["stage"] in ("act", "follow_up")]

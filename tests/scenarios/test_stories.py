@@ -625,10 +625,15 @@ def test_a_large_request_is_planned_into_tasks_by_the_import_graph_each_verified
 
 @pytest.mark.whole
 @pytest.mark.spec("A2")
-def test_a_plan_that_cannot_be_used_is_said_and_the_request_is_done_as_one_task(story: Story):
-    story.model_says(
-        say("First the dates, then the rest."), say("As I said."), patch("dates.py", LEAP, RIGHT), say("Done.")
-    )
+@pytest.mark.parametrize(
+    "answers",
+    [
+        (say("First the dates, then the rest."), say("As I said.")),
+        ({"answer": {"text": "I will not.", "stop": "refused"}},),
+    ],
+)
+def test_a_plan_that_cannot_be_used_is_said_and_the_request_is_done_as_one_task(story: Story, answers: tuple):
+    story.model_says(*answers, patch("dates.py", LEAP, RIGHT), say("Done."))
     steps = "\n".join(f"{number}. step of the work" for number in range(1, 8))
     done = story.do(f"fix what is wrong with dates:\n{steps}", approve="never", reasoning="off")
     assert (done.after, RIGHT in story.read("dates.py")) == (Counts(passed=3), True)

@@ -245,7 +245,11 @@ def converse(
     talk = _Talk(seat, [*_forgotten(history), request], first, request)
     talk.read_ahead(read)
     talk.stage = Stage.ONCE if stage is None and seat.once else talk.stage
-    return talk.run()
+    owed = stage is not None and talk._composed().decision.contract
+    spoken = talk.run()
+    if owed and spoken.value is None:
+        raise SchemaUnmet(f"no answer in the form asked for: {spoken.ended.replace('_', ' ')}")
+    return spoken
 
 
 def _reading(place: str) -> dict[str, object]:
@@ -367,6 +371,7 @@ class _Talk:
     def _replace(self, messages: Sequence[Message]) -> None:
         before = dialogue_tokens(self.messages)
         self.messages = list(messages)
+        self.calls.standing.clear()
         self.seat.listen(Shortened(before_tokens=before, after_tokens=dialogue_tokens(self.messages)))
 
     def _keep(self, answer: ModelResponse, reasoned: Reasoned) -> None:

@@ -18,7 +18,7 @@ from pawl.agent.policy import rules_of
 from pawl.agent.record import RunRecord, WorkName
 from pawl.agent.side_by_side import SideBySide
 from pawl.agent.talker import Talker
-from pawl.agent.workplace import Assignment, Worked, Workplace, draft, work
+from pawl.agent.workplace import DRAFT_FORMS, Assignment, Worked, Workplace, draft, work
 from pawl.agent.works import BenchWorks
 from pawl.checks.verifier import Verifier
 from pawl.core.errors import (
@@ -48,6 +48,8 @@ LONGEST_WAIT = 900.0
 LOCAL_SAMPLES, MOST_DRAFTS = 5, 12
 WARMEST = 0.8
 """The temperature of samples after the first, so that they differ."""
+LEAST_PATIENCE, SLOWER = 60.0, 10
+"""Seconds that the tests of a draft may take, or so many times what they took before: one that hangs is one of many."""
 _FAILS_ATTEMPT = (
     AnswerUnusable,
     AnswerInterrupted,
@@ -156,7 +158,8 @@ class ModelAttempts:
         if problems:
             begun = with_change(self.shop, begun, changes)
             return Tried(attempt=replace(begun, end=AttemptEnd.SENT_BACK, refused=problems), notes=notes)
-        tried = judged_attempt(begun, changes, self.verifier, task)
+        patience = max(LEAST_PATIENCE, SLOWER * task.before.seconds) if self._drafts(task.climb) else None
+        tried = judged_attempt(begun, changes, self.verifier, task, patience)
         if tried.attempt.end is AttemptEnd.REFUSED:
             self._judgements[changes.digest] = tried.attempt
         return replace(tried, notes=(*notes, *tried.notes))
@@ -178,7 +181,7 @@ class ModelAttempts:
             permit=unasked(self.talker.permit or rules_of(base.shop, base.order.mode)),
             cancel=CancelToken(above=self.talker.cancel, seconds=self.talker.config.budget.seconds),
             tier=task.climb.tier,
-            warmth=self._warmth(task.climb, sample),
+            warmth=self._warmth(task.climb, at, sample),
             _standing=None,
             _models=models,
             _telemetry=telemetry,
@@ -188,12 +191,12 @@ class ModelAttempts:
     def _conversation(self, number: str) -> str:
         return f"{self.talker.conversation}.{number}"
 
-    def _warmth(self, climb: EscalationState, sample: int) -> float | None:
-        """The first sample is as the tier says, and of drafts the surest one; the others differ."""
+    def _warmth(self, climb: EscalationState, at: Iteration, sample: int) -> float | None:
+        """The first sample is as the tier says, and of drafts the first of each form the surest one; others differ."""
         chosen = dict(climb.tier.temperatures).get(RoleName.ARTISAN)
-        if sample == 1:
-            return 0.0 if chosen is None and self._drafts(climb) else None
-        return max(WARMEST, chosen or WARMEST)
+        if chosen is None and at.number == 1 and sample <= DRAFT_FORMS and self._drafts(climb):
+            return 0.0
+        return None if sample == 1 else max(WARMEST, chosen or WARMEST)
 
     def _opened(self, climb: EscalationState) -> tuple[Models, Telemetry]:
         """The models, which may spend what the tier and the run leave."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,6 +26,7 @@ from pawl.core.lazy_dataclass import dataclass
 from pawl.core.patch import unified
 from pawl.core.run import Budget, Mode, RunRequest
 from pawl.core.tiers import Attempt, AttemptEnd, EscalationState
+from pawl.core.typed import Unreadable, read_python
 from pawl.models.router import ModelConfig, budget, model_config
 from pawl.settings.config import IN_KEYRING, LARGEST_ENV, environment_of
 from pawl.settings.trust import is_trusted, read_text
@@ -99,32 +101,45 @@ def read_ahead(files: Files, text: str, *, named: bool = True) -> list[str]:
     return given + found[:MOST_MENTIONED]
 
 
-_TEST = re.compile(r"""^\s*(?:async\s+)?def\s+(test\w*)|\b(?:it|test)(?:\.\w+)?\(\s*(["'`])(.+?)\2""")
+_TITLE = re.compile(r"""\b(?:it|test)(?:\.\w+)?\(\s*(["'`])(.+?)\1""")
 _CLOSES_HEAD, _CLOSES = ")", ("}", "]")
 
 
 def _named_tests(files: Files, path: str, text: str) -> list[str]:
     """The tests of a file that the words name, by function or by title, as `path:10-20`."""
-    lines = files.read(path).decode("utf-8", "replace").splitlines()
-    found = []
+    source = files.read(path).decode("utf-8", "replace")
+    tests = _functions(source) if path.endswith(".py") else _titles(source.splitlines())
+    return [
+        f"{path}:{first}-{last}" for name, first, last in tests if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)
+    ]
+
+
+def _functions(source: str) -> Iterator[tuple[str, int, int]]:
+    """The tests of a Python file with their first and last lines, decorators among them."""
+    try:
+        nodes = [
+            one for one in ast.walk(read_python(source)) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
+        ]
+    except Unreadable:
+        return
+    for one in nodes:
+        if one.name.startswith("test"):
+            yield one.name, min(node.lineno for node in (one, *one.decorator_list)), one.end_lineno or one.lineno
+
+
+def _titles(lines: Sequence[str]) -> Iterator[tuple[str, int, int]]:
+    """The tests of a script by their titles, which are no definitions; their ends as a formatter indents them."""
     for at, line in enumerate(lines):
-        match = _TEST.search(line)
-        name = (match[1] or match[3]) if match else ""
-        if name and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text):
-            found.append(f"{path}:{at + 1}-{_block_end(lines, at)}")
-    return found
-
-
-def _block_end(lines: Sequence[str], start: int) -> int:
-    """The number of the last line that is indented deeper than the first, or closes it."""
-    depth = len(lines[start]) - len(lines[start].lstrip())
-    end = start + 1
-    for at, line in enumerate(lines[start + 1 :], start + 1):
-        rest = line.lstrip()
-        if rest and len(line) - len(rest) <= depth and not rest.startswith(_CLOSES_HEAD):
-            return at + 1 if rest.startswith(_CLOSES) else end
-        end = at + 1 if rest else end
-    return end
+        if (match := _TITLE.search(line)) is None:
+            continue
+        depth, end = len(line) - len(line.lstrip()), at + 1
+        for later, text in enumerate(lines[at + 1 :], at + 2):
+            rest = text.lstrip()
+            if rest and len(text) - len(rest) <= depth and not rest.startswith(_CLOSES_HEAD):
+                end = later if rest.startswith(_CLOSES) else end
+                break
+            end = later if rest else end
+        yield match[2], at + 1, end
 
 
 def reads_of(messages: Sequence[Message]) -> list[str]:

@@ -52,9 +52,11 @@ class Tried:
     """Nothing speaks against it, and nothing proves it."""
 
 
-def judged_attempt(begun: Attempt, changes: ChangeSet, verifier: Verifier, task: Assignment) -> Tried:
-    """The attempt with its changes and what the checks say about them."""
-    checked = verifier.evidence(changes, task.before, task.ground)
+def judged_attempt(
+    begun: Attempt, changes: ChangeSet, verifier: Verifier, task: Assignment, patience: float | None = None
+) -> Tried:
+    """The attempt with its changes and what the checks say about them, each within these seconds."""
+    checked = verifier.evidence(changes, task.before, task.ground, patience)
     judgement, gate = decide(checked, task.wanted), verifier.shop.read_gate()
     # The suite that the climb is about may be that of a nested project.
     suite = next((one for one in checked.suites if one.step == task.before.step), checked.tests)

@@ -19,7 +19,7 @@ from pawl.agent.generated_tests import TestGenerator, keeps_behaviour
 from pawl.agent.record import RunRecord
 from pawl.agent.talker import Talker
 from pawl.agent.workplace import Assignment
-from pawl.checks.verdict import Requirements, Verification
+from pawl.checks.verdict import Requirements, Verification, proves
 from pawl.checks.verifier import Verifier
 from pawl.code.librarian import source_files
 from pawl.core.change import EMPTY, ChangeSet, EntryKind
@@ -130,6 +130,9 @@ class LadderClimber:
             self.asker.talker.warn_of_models(model for tier in tiers for _, model in tier.models)
         before = self.record.baseline(self.asker.verifier)
         if before.standing is not Status.FAIL and not self.record.objective:
+            if not proves(before):
+                told = f"no test passed: {before.reason}"
+                return Climbed(why=EscalationEnd.EXHAUSTED, reason=told, answer=told)
             return Climbed(why=None, reason="nothing fails", answer="Nothing fails, and nothing else is asked for.")
         if before.standing is Status.PASS and (before.counts is None or not before.counts.total):
             told = "the test command shows no tests and passes already: it decides nothing about what is wanted"

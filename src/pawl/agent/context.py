@@ -120,6 +120,8 @@ class TurnInput:
     summary: str = ""
     """The work so far, for the stages that look back on it."""
     outcome: str = ""
+    longest: int = 0
+    """Tokens of the answer; 0 for as many as the settings say."""
     sent: bool = False
     """By another role, which gets the answer; the user's conversation has nothing of it."""
 

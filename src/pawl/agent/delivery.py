@@ -41,8 +41,9 @@ def doubt_unchecked(record: RunRecord) -> None:
     """A change is not called verified that no test demands and of which nobody could say that it is what was asked."""
     data = record.data
     found = data.fulfilment
-    unknown = found is not None and found.fulfilled is None and not found.several
-    if found is not None and unknown and data.verdict is Verdict.VERIFIED and not data.witnessed:
+    unknown = found is not None and found.fulfilled is None
+    shown = data.witnessed and not data.own_only
+    if found is not None and unknown and data.verdict is Verdict.VERIFIED and not shown:
         record.doubt(unchecked(found.error))
 
 
@@ -136,6 +137,12 @@ def _stand_at(record: RunRecord, known: Checkpoint, *, is_verified: bool) -> Non
     )
 
 
+def demands_of(record: RunRecord) -> Requirements:
+    """The demands of a run's request on the checks."""
+    intent = record.data.intent
+    return requirements(record.order.text, mends=intent is not None and intent.intent in (Intent.FIX, Intent.LOOP))
+
+
 def proved_entry(shop: Project, entry: Entry, changes: ChangeSet) -> tuple[ChangeVerdict, Evidence]:
     """Verify what an agent made and the user promotes; `Refused` where it makes something worse.
 
@@ -147,9 +154,7 @@ def proved_entry(shop: Project, entry: Entry, changes: ChangeSet) -> tuple[Chang
 
     wanted, command = Requirements(fixes=True), tuple[str, ...]()
     if rows:
-        intent, order = RunRecord(shop, rows[0].order, entry.run).data.intent, rows[0].order
-        mends = intent is not None and intent.intent in (Intent.FIX, Intent.LOOP)
-        wanted, command = requirements(order.text, mends=mends), order.test_command
+        wanted, command = demands_of(RunRecord(shop, rows[0].order, entry.run)), rows[0].order.test_command
     checked, judgement = Verifier(shop=shop, test_command=command, mends=wanted.witness).proved(changes, wanted)
     worse = decide(checked, wanted.least)
     if worse.verdict is Verdict.FAILED:

@@ -11,7 +11,7 @@ from pawl.agent.briefing import shown_diff
 from pawl.agent.context import LoopEnd, TurnInput
 from pawl.agent.delivery import UNCHANGED, doubt_unchecked, unchecked
 from pawl.agent.demands import demanded, has_further_wish, speaks_of_tests, wishes
-from pawl.agent.intents import LONG, IntentGuess, is_question, listed_parts, own_words
+from pawl.agent.intents import LONG, IntentGuess, is_question, listed_parts, own_words, request_form
 from pawl.agent.nodes import PASSED_OVER, Workbench
 from pawl.agent.record import Fulfilment
 from pawl.agent.routes import NodeOutcome
@@ -43,8 +43,9 @@ def check_delivery(bench: Workbench, place: RunCursor, changes: ChangeSet) -> No
     ends = _ends(data.task_ends, parts, found)
     record.keep(replace(record.data, fulfilment=found, task_ends=ends))
     record.note("delivery check", {"fulfilled": found.fulfilled, "remaining": list(found.remaining)})
-    if found.fulfilled is None and not found.several:
-        bench.listen(Warned(unchecked(found.error)))
+    if found.fulfilled is None:
+        if not found.several:
+            bench.listen(Warned(unchecked(found.error)))
         doubt_unchecked(record)
     if found.fulfilled is not False or not first or data.climb is not None:
         return NodeOutcome.DONE
@@ -78,6 +79,8 @@ def _parts(bench: Workbench) -> tuple[str, ...]:
     if len(plan) > 1:
         return tuple(task.what.partition("\n\n")[0] for task in plan)
     request = own_words(bench.record.order.text)
+    if (form := request_form(request)) is not None:
+        return form.requirements
     # The sentences of a long text are no list, though there may be wishes among them.
     return listed_parts(request) or (wishes(request) if len(request) <= LONG else ())
 
@@ -121,13 +124,11 @@ def _asked(bench: Workbench, changes: ChangeSet, parts: tuple[str, ...]) -> Fulf
     )
     empty = Fulfilment(digest=changes.digest, several=len(parts) > 1 or has_further_wish(record.order.text))
     try:
-        value: contract_models.Delivery | None = bench.talks.say(line).value  # type: ignore[assignment]
+        value: contract_models.Delivery = bench.talks.say(line).value  # type: ignore[assignment]
     except SchemaUnmet:
         return replace(empty, error="the model's answer is not in the form asked for")
     except PASSED_OVER as error:
         return replace(empty, error=error.message)
-    if value is None:
-        return replace(empty, error="the model gave no answer")
     return replace(
         empty,
         fulfilled=value.state == "DONE",

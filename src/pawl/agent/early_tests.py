@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pawl.core.diagnostic import CheckResult
 
 HEAD_START = 0.2
-"""Seconds for the request to go out first: both would only slow each other down."""
+"""Seconds for the request to go out first, unless it is answered before: both would only slow each other down."""
 PATIENCE = 2.0
 """Seconds that the end of a run waits for the thread, whose command was ended."""
 
@@ -32,7 +32,7 @@ class EarlyTests:
     """Runs the tests of a project that this thread has opened for itself."""
     _thread: threading.Thread | None = None
     _cancel: CancelToken | None = None
-    _hurry: threading.Event = field(default_factory=threading.Event)
+    hurry: threading.Event = field(default_factory=threading.Event)
     _result: CheckResult | None = None
     _error: BaseException | None = None
 
@@ -49,7 +49,7 @@ class EarlyTests:
     def ready(self, seconds: float = 0.0) -> CheckResult | None:
         """The result, waited for so long; None where there is none yet, or where an error stands in its place."""
         if self._thread is not None and seconds > 0:
-            self._hurry.set()
+            self.hurry.set()
             self._thread.join(seconds)
         return self._result
 
@@ -57,7 +57,7 @@ class EarlyTests:
         """Wait for the result; raise what kept the tests from being run."""
         self.begin()
         assert self._thread is not None
-        self._hurry.set()
+        self.hurry.set()
         self._thread.join()
         if self._error is not None:
             raise self._error
@@ -67,7 +67,7 @@ class EarlyTests:
     def close(self) -> None:
         """End the tests that still run; the deadline of the run and the user's word end them too."""
         if self._thread is not None and self._cancel is not None:
-            self._hurry.set()
+            self.hurry.set()
             self._cancel.request()
             self._thread.join(PATIENCE)
             if not self._thread.is_alive():
@@ -75,7 +75,7 @@ class EarlyTests:
             self._thread = self._cancel = None
 
     def _work(self, cancel: CancelToken) -> None:
-        self._hurry.wait(HEAD_START)
+        self.hurry.wait(HEAD_START)
         try:
             # A store belongs to one thread.
             with Project.open(self.shop.config, Path(self.shop.workspace)) as own:

@@ -78,6 +78,10 @@ NODES: Mapping[RunNode, Callable[[Workbench, RunCursor], NodeOutcome]] = Mapping
     }
 )
 """The work of each node; the end has none."""
+AT_HOME = frozenset(
+    {RunNode.RUN, RunNode.UNDO, RunNode.DELIVER, RunNode.APPROVE, RunNode.APPLY, RunNode.KEEP, RunNode.REPORT}
+)
+"""Nodes that touch the workspace, its history or its user; a run on a copy of it on another machine stops before."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,6 +110,8 @@ class RunExecutor:
         # A run that is stopped stands where it was; the record says why.
         with self._workbench(since=since) as bench, suppress(*RESUMABLE), ExitStack() as landing:
             while self.place.at != RunNode.END:
+                if self.shop.away and self.place.at in AT_HOME:
+                    break
                 self._land(landing, bench.cancel)
                 if not self._step(bench):
                     break

@@ -41,6 +41,35 @@ def text_of(place: FunctionPlace, source: str) -> str:
     return textwrap.dedent("\n".join(source.splitlines()[place.first - 1 : place.last]))
 
 
+def head_of(place: FunctionPlace, source: str) -> str:
+    """The function as `text_of` gives it, with three dots in the place of what it does; its docstring stays."""
+    text = text_of(place, source)
+    lines = text.splitlines()
+    if place.path.endswith(".py"):
+        return "\n".join((*lines[: _python_head(text)], "    ..."))
+    kept = next((at for at, line in enumerate(lines, 1) if line.rstrip().endswith(("{", "=>"))), 1)
+    return "\n".join((*lines[:kept], "  // ...", *lines[kept:][-1:]))
+
+
+def with_function(place: FunctionPlace, source: str, text: str) -> str:
+    """The file with another text in the place of the function."""
+    lines = source.splitlines()
+    made = [*lines[: place.first - 1], *textwrap.indent(text, " " * place.indent).splitlines(), *lines[place.last :]]
+    return "\n".join(made) + ("\n" if source.endswith("\n") else "")
+
+
+def _python_head(text: str) -> int:
+    """How many lines there are before the body of the function, with its docstring."""
+    try:
+        node = read_python(text).body[0]
+    except Unreadable:
+        return 1
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return 1
+    first = node.body[0]
+    return first.end_lineno or 1 if ast.get_docstring(node) is not None else first.lineno - 1
+
+
 class Sources:
     """The files of a bench in the languages that are known: their functions, and one of them written anew."""
 
@@ -101,7 +130,7 @@ class Sources:
             found = next((one for one in every if one.kind in _FUNCTIONS and one.name == place.name), None)
             if found is not None:
                 body = self._body(place, source, text, found, every)
-                return _with_imports(_replaced(place, source, body), imports)
+                return _with_imports(with_function(place, source, body), imports)
         return None
 
     def _body(
@@ -124,12 +153,6 @@ class Sources:
     def _definitions(self, path: str, text: str) -> Sequence[Definition]:
         language = language_of(path)
         return () if language is None else self._parsers.parse(text.encode(), language).definitions
-
-
-def _replaced(place: FunctionPlace, source: str, body: str) -> str:
-    lines = source.splitlines()
-    made = [*lines[: place.first - 1], *textwrap.indent(body, " " * place.indent).splitlines(), *lines[place.last :]]
-    return "\n".join(made) + ("\n" if source.endswith("\n") else "")
 
 
 def _like(old: Sequence[str], body: str) -> str:

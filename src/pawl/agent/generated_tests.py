@@ -469,10 +469,9 @@ def _with_inputs(
     text = f"The change, which passes the tests:\n{diff}"
     line = TurnInput(talk=place.talk("chaos"), role=RoleName.CHAOS, text=text, stage=Stage.STUDY)
     value: contract_models.Cases = place.talker.say(line).value  # type: ignore[assignment]
-    cases = value.cases if value is not None else ()
     made = []
     for one in functions:
-        inputs = [given for case in cases if (given := _arguments(case.input, one)) is not None]
+        inputs = [given for case in value.cases if (given := _arguments(case.input, one)) is not None]
         if inputs:
             made.append({**one, "inputs": inputs})
     return made

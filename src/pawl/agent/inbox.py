@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Union
 
-from pawl.core.diagnostic import CheckResult
+from pawl.core.diagnostic import CheckBegun, CheckResult
 from pawl.core.errors import UsageError
 from pawl.core.events import ClimbEvent, RunEvent, SessionEvent
 from pawl.core.run import RunRequest
@@ -88,5 +88,5 @@ class Inbox:
             return tuple(self._words), tuple(self._orders)
 
 
-Event = Union[SessionEvent, RunEvent, CheckResult, ClimbEvent, "FixEvent"]
+Event = Union[SessionEvent, RunEvent, CheckBegun, CheckResult, ClimbEvent, "FixEvent"]
 """Of the run, of a talk, of a check, of a ladder, of the reflex."""

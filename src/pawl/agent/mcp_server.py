@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -25,7 +26,7 @@ BEAT_SECONDS = 1.0
 LARGEST_MESSAGE = 16 << 20
 MOST_SHOWN = 6_000
 """Characters of a patch in a question to a person."""
-CANNOT_ASK = "nobody was asked: this client cannot ask a person. Tell the user to run it: "
+NOT_ANSWERED = "no person answered through this client, and nothing was done. Tell the user to run it: "
 _META = "io.modelcontextprotocol/"
 _INFO = {"name": "pawl", "version": __version__}
 _STAMP = {"resultType": "complete", "_meta": {f"{_META}serverInfo": _INFO}}
@@ -42,9 +43,14 @@ class RpcError(Exception):
 class InputNeeded(Exception):
     """A person has to be asked by the client, which calls again with the answer (2026-07-28)."""
 
-    def __init__(self, question: Mapping[str, Any]) -> None:
+    def __init__(self, question: Mapping[str, Any], state: str) -> None:
         super().__init__("input is needed")
-        self.question = question
+        self.result = {
+            **_STAMP,
+            "resultType": "input_required",
+            "inputRequests": {"agree": {"method": "elicitation/create", "params": question}},
+            "requestState": state,
+        }
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,7 +60,7 @@ class ServedCall:
     tool: str
     arguments: Mapping[str, Any]
     ask: Callable[[str], bool | None]
-    """A person's yes or no; None where nobody can be asked."""
+    """A person's yes or no; None where nobody can be asked, or nobody answers."""
     progress: Callable[[float, str], object] = lambda done, message: None
     stopped: threading.Event = field(default_factory=threading.Event)
     _acts: list[Callable[[], object]] = field(default_factory=list)
@@ -119,8 +125,7 @@ class ToolServer:
         try:
             body: dict[str, object] = {"result": self._result(str(method), params, number)}
         except InputNeeded as error:
-            needed = {"agree": {"method": "elicitation/create", "params": error.question}}
-            body = {"result": {**_STAMP, "resultType": "input_required", "inputRequests": needed}}
+            body = {"result": error.result}
         except RpcError as error:
             body = {"error": error.error}
         self._send({"id": number, **body})
@@ -184,13 +189,15 @@ class ToolServer:
         question = {"mode": "form", "message": message, "requestedSchema": form}
         if modern:
             given = params.get("inputResponses")
-            if not isinstance(given, dict):
-                raise InputNeeded(question)
-            return _is_yes(given.get("agree"))
+            # An answer counts for the question that was shown, word for word.
+            state = hashlib.sha256(message.encode()).hexdigest()
+            if not isinstance(given, dict) or params.get("requestState") != state:
+                raise InputNeeded(question, state)
+            return _said(given.get("agree"))
         number = f"ask-{len(self._asked)}-{threading.get_ident()}"
         waiting = self._asked[number] = SimpleQueue()
         self._send({"id": number, "method": "elicitation/create", "params": question})
-        return _is_yes(waiting.get().get("result"))
+        return _said(waiting.get().get("result"))
 
     def _send(self, message: Mapping[str, Any]) -> None:
         with self._turn, suppress(BrokenPipeError):
@@ -198,10 +205,12 @@ class ToolServer:
             self._out.flush()
 
 
-def _is_yes(result: object) -> bool:
+def _said(result: object) -> bool | None:
     given = result if isinstance(result, dict) else {}
     content = given.get("content")
-    return given.get("action") == "accept" and isinstance(content, dict) and content.get("agree") is True
+    if given.get("action") in ("accept", "decline"):
+        return given["action"] == "accept" and isinstance(content, dict) and content.get("agree") is True
+    return None
 
 
 def failure(text: str) -> Mapping[str, Any]:
@@ -257,10 +266,12 @@ class CommandCaller:
         elif self.takes_back(str(call.arguments.get("request", ""))):
             return failure("nothing was taken back: a person is asked first, so call undo with the entry")
         elif "asks" in tool:
-            said = call.ask(self._question(tool["asks"], call))
-            if not said:
+            shown, bound = self._question(tool["asks"], call)
+            said = call.ask(shown)
+            if not said or call.stopped.is_set():
                 way = f"pawl {' '.join(words)}"
-                return failure(CANNOT_ASK + way if said is None else "the person said no; nothing was done")
+                return failure(NOT_ANSWERED + way if said is None else "the person said no; nothing was done")
+            words[1:1] = bound
         code, out, err = self._run(["--json", *words], call)
         try:
             body = read_json(out)
@@ -273,13 +284,16 @@ class CommandCaller:
             body[tool["text"]] = self._run(words, call)[1]
         return {"content": [{"type": "text", "text": json.dumps(body)}], "structuredContent": body}
 
-    def _question(self, what: str, call: ServedCall) -> str:
-        shown = ["approve", str(call.arguments.get("run"))] if what == "approve" else ["diff"]
-        if "entry" in call.arguments:
-            shown += [str(call.arguments["entry"])]
+    def _question(self, what: str, call: ServedCall) -> tuple[str, Sequence[str]]:
+        """The words for a person, and the option that binds a yes to what is shown; an entry never changes."""
+        shown, bound = ["diff", "--", str(call.arguments.get("entry"))], list[str]()
+        if what == "approve":
+            shown, bound = ["approve", "--", str(call.arguments.get("run"))], ["--digest=none"]
+            with suppress(Unreadable, KeyError, TypeError):
+                bound = [f"--digest={read_json(self._run(['--json', *shown], call)[1])['question']['digest']}"]
         text = self._run(shown, call)[1]
         rest = f"\n… {len(text) - MOST_SHOWN:,} characters more" if len(text) > MOST_SHOWN else ""
-        return f"{what} in {self.workspace}?\n\n{text[:MOST_SHOWN]}{rest}"
+        return f"{what} {' '.join(bound)} in {self.workspace}?\n\n{text[:MOST_SHOWN]}{rest}", bound
 
     def _run(self, words: Sequence[str], call: ServedCall) -> tuple[int, str, str]:
         """Runs one command to its end; a call that is cancelled stops it as Ctrl-C does."""

@@ -11,6 +11,7 @@ from pawl.agent.delivery import (
     UNCHANGED,
     deliver_verified,
     delivery_of,
+    demands_of,
     doubt_unchecked,
     end_task,
     give_up_task,
@@ -48,7 +49,6 @@ from pawl.core.run import (
     ApprovalAnswer,
     ApprovalRequest,
     DeliveryState,
-    Intent,
     RoleName,
     RunCursor,
     Stage,
@@ -260,10 +260,10 @@ def _checked(record: RunRecord, checked: Verification, judgement: ChangeVerdict)
 
 def wanted(bench: Workbench, task: int = 0) -> Requirements:
     """The demands of the request on the checks; of a task before the last one those of its own words."""
-    order, intent, plan = bench.record.order, bench.record.data.intent, bench.record.data.plan
-    early = 0 < task < len(plan)
-    mends = not early and intent is not None and intent.intent in (Intent.FIX, Intent.LOOP)
-    return requirements(order.text, plan[task - 1].what.partition("\n\n")[0] if early else "", mends=mends)
+    plan = bench.record.data.plan
+    if 0 < task < len(plan):
+        return requirements(bench.record.order.text, plan[task - 1].what.partition("\n\n")[0])
+    return demands_of(bench.record)
 
 
 _LIMITS: Mapping[EscalationEnd, type[PawlError]] = {

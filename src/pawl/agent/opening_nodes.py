@@ -155,6 +155,7 @@ def mend(bench: Workbench, place: RunCursor) -> NodeOutcome:
 
 def _reflex(bench: Workbench) -> tuple[ReflexResult, ChangeSet | None]:
     """The reflex's changes; without any, why it found none and what to do about it."""
+    from pawl.checks.verdict import proves
     from pawl.repair.fixer import fix
     from pawl.repair.model import FixOutcome, FixRequest
     from pawl.repair.strategy import kept_rivals
@@ -163,6 +164,7 @@ def _reflex(bench: Workbench) -> tuple[ReflexResult, ChangeSet | None]:
         test_command=bench.record.order.test_command,
         seconds=bench.within(bench.shop.config.settings.fix_seconds),
         dry_run=True,
+        objective=bench.record.order.text,
     )
     record = bench.record
     try:
@@ -171,7 +173,7 @@ def _reflex(bench: Workbench) -> tuple[ReflexResult, ChangeSet | None]:
         return ReflexResult(found=False, reason=error.message, advice=error.advice), None
     if report.outcome is FixOutcome.NOTHING_FAILS:
         left = bench.works.verifier.failing_tests()
-        fails = left.standing is Status.FAIL
+        fails = left.standing is Status.FAIL or not proves(left)
         return ReflexResult(found=False, reason=f"{left.step}: {left.reason}" if fails else NOTHING_FAILS), None
     if report.outcome is not FixOutcome.FIXED:
         reason = report.reason or str(report.outcome)

@@ -12,7 +12,7 @@ from dataclasses import field, replace
 
 from pawl.agent.prompts import HEADINGS, Prompt, PromptFault, PromptRepository, check_prompts
 from pawl.agent.roles import Role, load_roles
-from pawl.agent.sub_agents import SubAgent, sub_agents
+from pawl.agent.sub_agents import SubAgent, names_tool, sub_agents
 from pawl.core.dialogue import ToolCall
 from pawl.core.errors import ConfigError, PolicyViolation, UsageError
 from pawl.core.lazy_dataclass import dataclass
@@ -24,6 +24,7 @@ from pawl.settings.extensions import own_kinds
 from pawl.settings.guardrails import Decision, Permission
 from pawl.settings.permission_rules import (
     MCP_CALL,
+    MCP_SEARCH,
     ROLE_CONTRACT,
     STANDS_FOR,
     PathBase,
@@ -101,8 +102,12 @@ class Policy:
     def _tools(self, row: StageAllowance, role: Role, available: frozenset[str] | None) -> tuple[str, ...]:
         kinds = allowances().tools
         chosen = [tool for tool in role.tools if kinds[tool] in row.kinds]
-        chosen += [tool for tool, kind in self.own.items() if kind in row.kinds and STANDS_FOR[kind] in role.tools]
+        chosen += [tool for tool, kind in self.own.items() if kind in row.kinds and _has_own(role, tool, kind)]
         return tuple(sorted(tool for tool in chosen if available is None or tool in available))
+
+
+def _has_own(role: Role, tool: str, kind: ToolKind) -> bool:
+    return STANDS_FOR[kind] in role.tools if role.own is None else tool in role.own
 
 
 def _reasoning(asked: ReasoningFormat, contract: str) -> tuple[str, ...]:
@@ -277,15 +282,18 @@ def policy_of(config: Config, workspace: str) -> Policy:
     present = _folders(config, workspace, "roles")
     policy = Policy(load_roles(present)) if present else standard_policy()
     agents = sub_agents(config, workspace)
-    if agents:
-        policy = replace(policy, roles=_with_agents(policy.roles, agents))
     own = {**own_kinds(config), **served_kinds(config, workspace)}
+    if agents:
+        policy = replace(policy, roles=_with_agents(policy.roles, agents, own))
     return replace(policy, own=own) if own else policy
 
 
-def _with_agents(roles: Mapping[str, Role], agents: Mapping[str, SubAgent]) -> dict[str, Role]:
+def _with_agents(
+    roles: Mapping[str, Role], agents: Mapping[str, SubAgent], own: Mapping[str, ToolKind]
+) -> dict[str, Role]:
     """The roles with sub-agents, none of which may do what the artisan, who sends them, may not."""
     artisan = roles[RoleName.ARTISAN]
+    usable = frozenset(tool for tool, kind in own.items() if _has_own(artisan, tool, kind))
     made = {
         name: replace(
             artisan,
@@ -293,7 +301,8 @@ def _with_agents(roles: Mapping[str, Role], agents: Mapping[str, SubAgent]) -> d
             source=one.source,
             description=one.description,
             prompt=one.prompt,
-            tools=artisan.tools if one.tools is None else artisan.tools & one.tools,
+            tools=(artisan.tools if one.tools is None else artisan.tools & one.tools) - one.denied,
+            own=_own_of(one, usable),
             example=(),
         )
         for name, one in agents.items()
@@ -301,6 +310,15 @@ def _with_agents(roles: Mapping[str, Role], agents: Mapping[str, SubAgent]) -> d
     }
     sends = replace(artisan, tools=artisan.tools | {"delegate"}, delegates=artisan.delegates | made.keys())
     return {**roles, RoleName.ARTISAN: sends, **made}
+
+
+def _own_of(one: SubAgent, usable: frozenset[str]) -> frozenset[str] | None:
+    """The tools of the user's own that a sub-agent names; None where it names none and gives none up."""
+    if one.tools is None and not one.denied:
+        return None
+    named = usable if one.tools is None else frozenset(tool for tool in usable if names_tool(one.tools, tool))
+    left = frozenset(tool for tool in named if not names_tool(one.denied, tool))
+    return left | (usable & {MCP_SEARCH, MCP_CALL} if left else frozenset())
 
 
 def served_kinds(config: Config, workspace: str) -> Mapping[str, ToolKind]:

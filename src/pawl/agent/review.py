@@ -77,8 +77,6 @@ def _reviewed(bench: Workbench, changes: ChangeSet) -> Review | None:
         record.note("review failed", {"error": error.code})
         bench.listen(Warned(f"the change was not reviewed: {error.message.partition(chr(10))[0].rstrip(':')}"))
         return None
-    if value is None:
-        return None
     findings = sorted(value.findings, key=lambda one: one.severity != "blocking")
     return Review(
         summary=value.summary,

@@ -64,6 +64,8 @@ class Role(RoleFile):
     name: str
     source: str
     """The file it comes from."""
+    own: frozenset[str] | None = None
+    """Of the tools of the user's own, those that it has; None for each whose kind it has a tool of."""
 
     @property
     def examples(self) -> tuple[Example, ...]:

@@ -213,9 +213,9 @@ class Session:
         """Takes every follow-up back."""
         return self._inbox.take_orders()
 
-    def go_on(self, begins: Callable[[str], object] = id) -> Report | None:
-        """Carries out the next follow-up, whose words `begins` is told; None when there is none, or while the present
-        request is not at its end."""
+    def go_on(self, begins: Callable[[str], tuple[str, ...]] = lambda text: ()) -> Report | None:
+        """Carries out the next follow-up, whose words `begins` is told and adds context to; None when there is none, or
+        while the present request is not at its end."""
         if not self._still:
             return None
         # Said after the last step of the run: nobody takes these words but the next request.
@@ -225,8 +225,7 @@ class Session:
             return None
         if not order.conversation and self._conversation:
             order = replace(order, conversation=self._conversation)
-        begins(order.text)
-        return self.do(order)
+        return self.do(replace(order, context=(*order.context, *begins(order.text))))
 
     @contextmanager
     def stoppable(self) -> Iterator[CancelToken]:

@@ -18,7 +18,7 @@ from pawl.core.display import safe_text
 from pawl.core.errors import BinaryFile, NotFound
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.text import one_line
-from pawl.core.typed import front_matter
+from pawl.core.typed import data_table, front_matter
 from pawl.settings import files as bounded
 from pawl.settings.config import Config
 from pawl.settings.trust import SKILLS, Folder, ReadFolder, files_of, trusted_files
@@ -70,7 +70,7 @@ class Skill:
 
     def fits(self, request: str) -> bool:
         """One that comes with Pawl is told only where the request has a word of its work."""
-        words = [word.strip() for word in self.says("words").split(",")]
+        words = () if self.folder else data_table("pawl.agent", "skill_words.toml").get(self.name, ())
         return bool(self.folder) or any(re.search(rf"\b{re.escape(word)}", request, re.IGNORECASE) for word in words)
 
     def read(self, path: str = "") -> str:

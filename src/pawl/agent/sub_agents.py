@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import RoleName
 from pawl.core.text import one_line
 from pawl.core.typed import front_matter
 from pawl.settings.config import Config
-from pawl.settings.permission_rules import aliases, allowances
+from pawl.settings.permission_rules import MCP, aliases, allowances
 from pawl.settings.trust import AGENTS, Folder, files_of, trusted_files
 
 MOST_AGENTS = 50
@@ -33,8 +33,10 @@ class SubAgent:
     text: str
     """Its prompt."""
     tools: frozenset[str] | None
-    """Pawl's tools that it names; None for all that the artisan has."""
+    """Pawl's tools that it names, and words for those of MCP servers; None for all that the artisan has."""
     source: str
+    denied: frozenset[str] = frozenset()
+    """Those that it is not to have."""
     unknown: tuple[str, ...] = ()
     """Tools that it names and that are not here."""
 
@@ -103,12 +105,14 @@ def _agent(name: str, text: str, source: str) -> SubAgent | AgentFault:
     if wrong:
         return AgentFault(source, wrong)
     tools, unknown = _tools(fields.get("tools", ""))
+    denied, _ = _tools(fields.get("disallowedTools", ""))
     return SubAgent(
         name=name,
         description=one_line(fields["description"], LONGEST_DESCRIPTION),
         text=body.strip(),
         tools=tools,
         source=source,
+        denied=denied or frozenset(),
         unknown=unknown,
     )
 
@@ -117,6 +121,12 @@ def _tools(words: str) -> tuple[frozenset[str] | None, tuple[str, ...]]:
     named = [word for word in re.split(r"[\s,\[\]\"']+", words) if word]
     if not named or "*" in named:
         return None, ()
-    known: Mapping[str, frozenset[str]] = {**aliases(), **{tool: frozenset({tool}) for tool in allowances().tools}}
+    known: dict[str, frozenset[str]] = {**aliases(), **{tool: frozenset({tool}) for tool in allowances().tools}}
+    known |= {word: frozenset({word}) for word in named if word.startswith(MCP)}
     given = frozenset(tool for word in named for tool in known.get(word.partition("(")[0], ()))
     return given, tuple(word for word in named if word.partition("(")[0] not in known)
+
+
+def names_tool(words: frozenset[str], tool: str) -> bool:
+    """Whether one of the words is that tool of an MCP server, or the server that has it."""
+    return any(tool == word or tool.startswith(f"{word.removesuffix('*').rstrip('_')}__") for word in words)

@@ -301,6 +301,7 @@ class Talker:
         told = {"tool_summary": line.summary, "last_step_outcome": line.outcome}
         variables = {"project_root": shop.workspace, "user_input": self.record.order.text}
         usual, most_output = models.config.sampling, models.most_output(terms.model_for(line.role))
+        longest = min(usual.max_output, most_output, line.longest or most_output)
         asks_once = line.stage is None and self.asks_once(line.role)
         warmth, owes = self._temperature(role, usual.temperature), self._owes_change(line)
         tools = TapedTools(
@@ -335,7 +336,7 @@ class Talker:
             stopping=partial(hooking.sending_back, tape, line) if line.stage is None else lambda text: (),
             limits=self._limits(sent=line.sent),
             is_spent=models.router.ledger.share(SHARE / min(self.beside, SHARE - 1)) if line.sent else lambda: False,
-            sampling=replace(usual, max_output=min(usual.max_output, most_output), temperature=warmth),
+            sampling=replace(usual, max_output=longest, temperature=warmth),
             detail=Detail(shop.config.settings.detail),
             cancel=self.cancel,
         )
@@ -369,6 +370,7 @@ class Talker:
         self.heard.take(event)
         self.listen(event)
         if isinstance(event, RequestAnswered):
+            self.works.early.hurry.set()
             self.listen(metered(models, event))
 
     def _hooks_of(self, line: TurnInput) -> Hooking:

@@ -229,7 +229,7 @@ class _Reader:
         for key, value in node.value:
             name = str(key.value) if isinstance(key, yaml.ScalarNode) else ""
             if not name:
-                self._wrong(key, f"{what} has a key that is no word")
+                self._wrong(key, f"{what} has a key that is not a word")
             elif name in found:
                 self._wrong(key, f"{name!r} occurs twice in {what}")
             else:

@@ -29,6 +29,7 @@ SUMMARY_CHARACTERS = 160
 
 _REFUSALS = ("permission_denied:", "refused_by_user:")
 _AGAIN = "\n[this is what the same call brought before; do something else, or say what is in the way]"
+_UNCHANGED = "[unchanged: the same call gave these lines above ({lines}); ask once more to be given them again]"
 _NOT_AGAIN = "not executed: the same call failed before, and nothing has changed since. It said:\n"
 
 
@@ -45,6 +46,8 @@ class Calls:
     """A line for each call that was executed."""
     read: dict[str, None] = field(default_factory=dict)
     """Files that were read, in their order."""
+    standing: set[str] = field(default_factory=set)
+    """Reads whose text stands in the dialogue: content that the model has is not sent twice."""
     same: Counter[str] = field(default_factory=Counter)
     """How often each call brought the same, since something else was changed."""
     malformed: int = 0
@@ -91,11 +94,14 @@ class Calls:
         self.malformed = self.malformed + 1 if call.arguments is None else 0
         repeated = call.arguments is not None and key in self.failed
         text, failed = self._reply(call, decision, place, key)
+        unchanged = not failed and self._is_standing(call, key, text)
         if not repeated:
             self._remember(call, key, text, failed=failed)
         else:
             self.same[key] += 1
-        if self.same[key] >= TOLD_AT and not failed:
+        if unchanged:
+            text = _UNCHANGED.format(lines=text.count("\n") + 1)
+        elif self.same[key] >= TOLD_AT and not failed:
             text += _AGAIN
         self.summary.append(f"- {key[:SUMMARY_CHARACTERS]}{' (failed)' if failed else ''}")
         answer = ToolAnswer(call=call.id, name=asked.name, text=text, failed=failed)
@@ -117,6 +123,15 @@ class Calls:
             return f"{error.code}: {error.message}\nnext: {error.advice}", True
         reply = self.seat.tools.call(call.name, call.arguments)
         return reply.text, reply.failed
+
+    def _is_standing(self, call: ToolCall, key: str, text: str) -> bool:
+        """Whether the model has this text of a file already; where it insists, it is given it again."""
+        if key in self.standing and self.brought.get(key) == text and len(text) > len(_UNCHANGED):
+            self.standing.discard(key)
+            return True
+        if call.name == "file_read":
+            self.standing.add(key)
+        return False
 
     def _remember(self, call: ToolCall, key: str, text: str, *, failed: bool) -> None:
         self.same[key] = self.same[key] + 1 if self.brought.get(key) == text else 1

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from pawl.agent.briefing import bounded, brief, failing_text, shown_diff, still_failing
 from pawl.agent.context import TurnInput
-from pawl.agent.function_text import FunctionPlace, Sources, holding, text_of
+from pawl.agent.function_text import FunctionPlace, Sources, head_of, holding, text_of, with_function
 from pawl.agent.record import RunRecord, WorkName
 from pawl.agent.talker import Talker
 from pawl.agent.team_report import team_report
@@ -33,6 +33,7 @@ from pawl.core.errors import SchemaUnmet
 from pawl.core.events import Warned
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import RoleName, Stage
+from pawl.core.text import CHARACTERS_PER_TOKEN
 from pawl.core.tiers import EscalationState, TierMode
 from pawl.workspace.project import Project
 
@@ -173,8 +174,6 @@ def _ranked(place: Workplace, task: Assignment, role: RoleName, hits: Sequence[H
         value: contract_models.FileRanking = place.talker.say(line).value  # type: ignore[assignment]
     except SchemaUnmet:
         return hits
-    if value is None:
-        return hits
     by_path = {hit.path: hit for hit in hits}
     chosen = [by_path.get(one.path) or Hit(path=one.path, score=1.0, reasons=(one.why,)) for one in value.files]
     return chosen or hits
@@ -205,7 +204,7 @@ def _problems(shop: Project, place: Workplace, task: Assignment, role: RoleName,
         place.record.note("critic misunderstood", {"error": error.message})
         place.talker.listen(Warned(f"the {role}'s answer cannot be used; the change continues without it"))
         return ()
-    if value is None or value.verdict == "approve":
+    if value.verdict == "approve":
         return ()
     blocking = [one for one in value.problems if one.severity == "blocking"]
     return tuple(
@@ -216,7 +215,11 @@ def _problems(shop: Project, place: Workplace, task: Assignment, role: RoleName,
 MOST_PLACES = 3
 TURNS = (0, 0, 0, 1, 2)
 """Which of the likeliest functions a sample is about: mostly the first."""
-MOST_TEST_CHARACTERS = 3_000
+MOST_TEST_CHARACTERS = MOST_FILE_CHARACTERS = 3_000
+DRAFT_FORMS = 2
+"""With the old body in sight, and without."""
+SHORTEST_CAP, LONGER = 600, 3
+"""Tokens that any draft may have, and how many times the old text a longer one: a small model may never end."""
 _SUSPECT = re.compile(r"(?<![\w./-])([\w./-]{1,400}\.\w{1,20}):(\d{1,9})")
 _IMPORT = re.compile(r"(?:import|from|use|#include)\s|(?:const|let|var)\s.*\brequire\(")
 
@@ -224,7 +227,8 @@ _IMPORT = re.compile(r"(?:import|from|use|#include)\s|(?:const|let|var)\s.*\breq
 def draft(place: Workplace, task: Assignment, sample: int) -> Worked | None:
     """Another text of one function, written to the bench; None where it cannot be told which function.
 
-    Of several failing tests each has drafts of its own, by turns.
+    Of several failing tests each has drafts of its own, by turns. Every other one is written without the old body in
+    sight: a small model copies the mistake that it sees, and knows many a function by its description.
     """
     findings = task.findings
     turn, own = divmod(sample - 1, max(1, len(findings)))
@@ -234,8 +238,11 @@ def draft(place: Workplace, task: Assignment, sample: int) -> Worked | None:
         if not places:
             return None
         chosen = places[TURNS[turn % len(TURNS)] % len(places)]
-        words = "\n\n".join(part for part in _words(sources, task, about, chosen) if part)
-        line = TurnInput(talk=place.talk("draft"), role=RoleName.ARTISAN, text=words, stage=Stage.DRAFT)
+        words = "\n\n".join(filter(None, _words(sources, task, about, chosen, anew=(turn + own) % DRAFT_FORMS == 1)))
+        longest = max(SHORTEST_CAP, LONGER * len(text_of(chosen, sources.text(chosen.path))) // CHARACTERS_PER_TOKEN)
+        line = TurnInput(
+            talk=place.talk("draft"), role=RoleName.ARTISAN, text=words, stage=Stage.DRAFT, longest=longest
+        )
         made = sources.rewritten(chosen, place.talker.say(line).text)
     if made is None:
         return Worked(said=f"{chosen.name}: the answer holds no such function")
@@ -244,20 +251,25 @@ def draft(place: Workplace, task: Assignment, sample: int) -> Worked | None:
     return Worked(said=f"{chosen.path}: {chosen.name} rewritten")
 
 
-def _words(sources: Sources, task: Assignment, about: Sequence[Diagnostic], chosen: FunctionPlace) -> Iterator[str]:
+def _words(
+    sources: Sources, task: Assignment, about: Sequence[Diagnostic], chosen: FunctionPlace, *, anew: bool
+) -> Iterator[str]:
+    """What all drafts have in common comes first, so that it is read once."""
     yield task.objective
-    yield failing_text(about)
     for path in dict.fromkeys(finding.path for finding in about if finding.path):
         if path != chosen.path:
             shown = bounded(sources.text(path).splitlines(), MOST_TEST_CHARACTERS)
             yield f"The tests, {path}:\n```{sources.language(path)}\n{shown}\n```"
     source = sources.text(chosen.path)
-    imports = [line for line in source.splitlines() if _IMPORT.match(line)]
-    fence = f"```{sources.language(chosen.path)}"
-    yield "\n".join(
-        (f"The function with the mistake, in {chosen.path}:", fence, *imports, text_of(chosen, source), "```")
-    )
-    yield f"Write the whole function {chosen.name} without the mistake."
+    function = head_of(chosen, source) if anew else text_of(chosen, source)
+    text = with_function(chosen, source, function).rstrip()
+    if len(text) > MOST_FILE_CHARACTERS:
+        text = "\n".join((*(line for line in source.splitlines() if _IMPORT.match(line)), function))
+    mistaken = "" if anew else f" ({chosen.name} has a mistake)"
+    yield f"The file {chosen.path}{mistaken}:\n```{sources.language(chosen.path)}\n{text}\n```"
+    yield "" if anew else failing_text(about)
+    wish = "so that all the tests pass" if anew else "without the mistake"
+    yield f"Write the whole function {chosen.name} {wish}."
 
 
 def _places(sources: Sources, task: Assignment, about: Sequence[Diagnostic]) -> Iterator[FunctionPlace]:

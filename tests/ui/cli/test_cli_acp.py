@@ -128,6 +128,7 @@ def test_a_prompt_becomes_a_change_that_the_editor_shows_as_a_diff_and_the_user_
     ((call, options),) = editor.asked
     (shown,) = (one for one in call.content if one.type == "diff")
     assert (shown.path, shown.old_text, shown.new_text) == (str(pawl.workspace / "app.py"), FILES["app.py"], RIGHT)
+    assert [one.path for one in call.locations] == [shown.path]
     assert [one.kind for one in options] == ["allow_once", "reject_once"]
     assert "I look." in editor.said and "verdict   verified" in editor.said and "promoted as entry 1" in editor.said
     started = {one.tool_call_id: one for one in editor.of("tool_call")}

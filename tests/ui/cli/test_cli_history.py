@@ -120,6 +120,26 @@ def test_a_checkpoint_is_made_listed_and_restored_by_name_number_or_file(pawl: P
     assert not (pawl.workspace / "b").exists()
 
 
+@pytest.mark.spec("A3", "B9")
+def test_any_entry_is_a_point_to_come_back_to(pawl: Pawl):
+    *_, dry, back, again, both, unknown = pawl.many(
+        [
+            *(["run", "--apply", "--", "touch", name] for name in "abc"),
+            ["restore", "--entry", "1", "--dry-run"],
+            ["restore", "--entry", "1"],
+            ["restore", "--entry", "4"],
+            ["restore", "start", "--entry", "1"],
+            ["restore", "--entry", "9"],
+        ]
+    )
+    assert dry.lines == ["would restore entry 1", "  - b", "  - c"]
+    assert back.lines == ["restore entry 1", "  - b", "  - c", "this is entry 4; take it back with: pawl undo 4"]
+    assert (again.code, "nothing was done since entry 4" in again.err) == (1, True), again
+    assert (both.code, unknown.code) == (42, 42), (both, unknown)
+    assert [(pawl.workspace / name).exists() for name in "abc"] == [True, False, False]
+    assert "before-restore-3" in pawl("checkpoint", "--list").out
+
+
 @pytest.mark.spec("A3")
 def test_a_checkpoint_as_json_holds_progress_verification_and_policy(pawl: Pawl):
     pawl.applied("touch a")

@@ -37,6 +37,16 @@ def test_a_loop_promotes_what_the_checks_accept_and_the_audit_tells_what_it_cost
 
 
 @pytest.mark.whole
+@pytest.mark.spec("E3")
+def test_a_loop_that_does_not_get_there_says_why_and_what_to_do_next(project: Project, tmp_path: Path):
+    file = tmp_path / "script.jsonl"
+    file.write_text('{"answer": "I see no way.", "times": 0}\n')
+    said = project(FILES)("loop", "--no-reflex", "--simple", "2", "--model", f"scripted:{file}")
+    assert said.code == 1 and "! stuck: 2 iterations in a row changed nothing" in said.out, said
+    assert "pawl loop --model MODEL REQUEST; what was tried: pawl audit" in " ".join((said.out + said.err).split())
+
+
+@pytest.mark.whole
 @pytest.mark.spec("E4")
 def test_the_tier_file_wins_over_flags_with_a_warning_and_its_mistakes_are_told_with_their_place(
     project: Project, script: Script

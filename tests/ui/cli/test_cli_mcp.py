@@ -244,6 +244,10 @@ def over_http(way: str) -> Iterator[tuple[str, list[dict]]]:
             message = json.loads(self.rfile.read(int(self.headers["content-length"])))
             heard.append({**{key.lower(): value for key, value in self.headers.items()}, "message": message})
             result = mcp_servers.answer(way, message) if "id" in message else {}
+            if way == "forgets" and len(heard) > 12 and self.headers.get("mcp-session-id") == "session-1":
+                self.send_response(404)
+                self.end_headers()
+                return
             if way == "moved":
                 self.send_response(307)
                 self.send_header("location", "http://127.0.0.1:9/elsewhere")
@@ -252,12 +256,12 @@ def over_http(way: str) -> Iterator[tuple[str, list[dict]]]:
             body = {"jsonrpc": "2.0", "id": message.get("id")}
             body |= {"error": {"code": -32601, "message": "no"}} if result is None else {"result": result}
             text = json.dumps(body)
-            events = way == "plain"
+            events = way in ("plain", "forgets")
             data = f": hello\n\nevent: message\ndata: {text}\n\n".encode() if events else text.encode()
             self.send_response(200 if "id" in message else 202)
             self.send_header("content-type", "text/event-stream" if events else "application/json")
             if events:
-                self.send_header("mcp-session-id", "session-1")
+                self.send_header("mcp-session-id", "session-2" if len(heard) > 12 else "session-1")
             self.send_header("content-length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
@@ -301,6 +305,20 @@ def test_a_server_over_http_is_called_in_both_eras(
         assert called["message"]["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == "2026-07-28"
     else:
         assert (called["mcp-protocol-version"], called["mcp-session-id"]) == ("2025-06-18", "session-1")
+
+
+@pytest.mark.spec("F6")
+def test_a_session_that_a_server_over_http_has_forgotten_is_begun_anew(project: Project, configured: Configured):
+    pawl = project(FILES)
+    with over_http("forgets") as (url, heard):
+        settings = f'[mcp.servers.cheese]\nurl = "{url}"\n'
+        configured(settings)
+        assert pawl("mcp", "trust", "cheese", "--yes").code == 0
+        several = [calls(("mcp__cheese__echo", {"text": f"hello {number}"})) for number in range(10)]
+        with model(configured, *several, settings=ALLOW + settings) as playing:
+            pawl(*DO)
+    assert "its session is gone" in sent(playing) and "echo says hello 9" in sent(playing)
+    assert heard[-1]["mcp-session-id"] == "session-2"
 
 
 @pytest.mark.spec("F6", "G4")

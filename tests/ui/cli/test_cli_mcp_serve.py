@@ -68,16 +68,19 @@ class Client:
             question = result["inputRequests"]["agree"]
             assert question["method"] == "elicitation/create"
             params["inputResponses"] = {"agree": self._answer(question["params"])}
+            params["requestState"] = result["requestState"]
             result = self.ask("tools/call", params)["result"]
         return result
 
 
 @contextmanager
-def serving(pawl: Pawl, said: str | None = None, *, modern: bool = False) -> Iterator[Client]:
+def serving(
+    pawl: Pawl, said: str | None = None, *, modern: bool = False, kind: type[Client] = Client
+) -> Iterator[Client]:
     """In the workspace, where editors start servers."""
     words = [sys.executable, "-P", "-m", "pawl", "-C", str(pawl.workspace), "mcp", "serve"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=pawl.workspace) as process:
-        yield Client(process, said, modern=modern)
+        yield kind(process, said, modern=modern)
         process.stdin.close()
         assert process.wait(30) == 0
 
@@ -128,6 +131,35 @@ def test_a_persons_yes_promotes_and_undoes_and_a_no_does_not(pawl: Pawl, modern:
         undone = client.call("undo", entry=promoted["structuredContent"]["entry"])
         assert not undone.get("isError") and not made.exists()
         assert len(client.asked) == 2
+
+
+@pytest.mark.whole
+@pytest.mark.spec("F6")
+def test_a_question_without_an_answer_names_the_command_and_a_yes_counts_for_what_was_shown(pawl: Pawl):
+    made: Path = pawl.workspace / "made.txt"
+    with serving(pawl, "cancel") as client:
+        entry = kept(client)
+        refused = client.call("promote", entry=entry)
+        assert refused["isError"] and f"pawl promote -- {entry}" in refused["content"][0]["text"]
+    with serving(pawl, "accept", modern=True) as client:
+        yes = {"agree": {"action": "accept", "content": {"agree": True}}}
+        for state in ({}, {"requestState": "of another question"}):
+            params = {"name": "promote", "arguments": {"entry": entry}, "inputResponses": yes, **state}
+            assert client.ask("tools/call", params)["result"]["resultType"] == "input_required"
+    assert not made.exists()
+
+
+@pytest.mark.whole
+@pytest.mark.spec("F6")
+def test_a_yes_after_the_call_was_cancelled_promotes_nothing(pawl: Pawl):
+    class Late(Client):
+        def _answer(self, question: dict) -> dict:
+            self.send({"method": "notifications/cancelled", "params": {"requestId": self._number}})
+            return super()._answer(question)
+
+    with serving(pawl, "accept", kind=Late) as client:
+        assert client.call("promote", entry=kept(client))["isError"]
+    assert not (pawl.workspace / "made.txt").exists()
 
 
 @pytest.mark.spec("F6")

@@ -10,6 +10,9 @@ from models.wire_scripts import Said
 from ui.cli.projects import SETTINGS, Project
 from ui.cli.test_cli_one_gate import Configured, configured, model, sent
 
+from pawl import agent as pawl_agent
+from pawl.core.typed import front_matter
+
 __all__ = ["configured"]
 
 SKILL = """\
@@ -134,3 +137,6 @@ def test_a_wrong_call_says_what_to_type(project: Project):
 def test_the_skills_that_come_with_pawl_are_sound(project: Project):
     pawl = project(SETTINGS)
     assert pawl("skills", "check").out == "every skill is valid\n"
+    for one in (Path(pawl_agent.__file__).parent / "skills").glob("*/SKILL.md"):
+        # The official validator takes no field that the specification does not have.
+        assert set(front_matter(one.read_text())[0]) == {"name", "description"}

@@ -160,12 +160,12 @@ def test_patch_asks_above_the_guardrails_size(pawl: Pawl):
     pawl("undo")
     with pawl.terminal("patch", "../six.patch") as terminal:
         terminal.expect("6 files change; the guardrail asks above 5")
-        terminal.expect("go on? [y/N] ")
+        terminal.expect("continue? [y/N] ")
         terminal.type("n\n")
         assert terminal.finish() == 1
     assert not (pawl.workspace / "file1").exists()
     with pawl.terminal("patch", "../six.patch") as terminal:
-        terminal.expect("go on? [y/N] ")
+        terminal.expect("continue? [y/N] ")
         terminal.type("y\n")
         assert terminal.finish() == 0
     assert (pawl.workspace / "file6").exists()

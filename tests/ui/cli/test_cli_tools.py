@@ -25,23 +25,20 @@ def told(pawl: projects.Project, tmp_path: Path, *calls: tuple[str, dict[str, ob
 
 @pytest.mark.whole
 @pytest.mark.spec("A5")
-def test_a_model_lists_edits_a_range_takes_back_and_tests(project: projects.Project, tmp_path: Path):
+def test_a_model_lists_patches_takes_back_and_tests(project: projects.Project, tmp_path: Path):
     files = {**FILES, "lib/deep/a.py": "", "lib/deep/b.py": "", "lib/c.py": ""}
-    broken = {"path": "app.py", "edits": [{"line": 1, "end": 2, "old": "def after(number):", "new": "x = 1"}]}
-    mended = {
-        "path": "app.py",
-        "edits": [{"line": 2, "end": 2, "old": "    return number + 2", "new": RIGHT.splitlines()[1]}],
-    }
+    broken = {"path": "app.py", "old": "def after(number):\n    return number + 2", "new": "x = 1"}
+    mended = {"path": "app.py", "old": "    return number + 2", "new": RIGHT.splitlines()[1]}
     answers = told(
         project(files),
         tmp_path,
         ("list_files", {}),
         ("list_files", {"path": "lib", "depth": 1}),
-        ("line_edit", broken),
+        ("strict_patch", broken),
         ("revert", {"path": "app.py"}),
         ("file_read", {"path": "app.py"}),
         ("check", {"what": "tests"}),
-        ("line_edit", mended),
+        ("strict_patch", mended),
         ("check", {"tests": ["test_app.py::test_after"]}),
     )
     assert answers[0] == "app.py\nlib/c.py\nlib/deep/ 2 files\npyproject.toml\ntest_app.py"

@@ -202,3 +202,29 @@ def test_tests_that_options_deselect_are_counted(project: Project, active_enviro
     pawl = project({**GREEN, "test_more.py": MORE, "pytest.ini": "[pytest]\naddopts = -k more\n"})
     said = pawl("verify")
     assert said.code == 0 and "1 passed; 1 deselected by options of the runner" in said.out, said
+
+
+CONFIGURED = """#!/bin/sh
+case " $* " in
+    *" --config conf/jest.js "*) status=passed number=1 failed=0 ;;
+    *) status=failed number=0 failed=1 ;;
+esac
+echo '{"numTotalTests": 1, "numPassedTests": '$number', "numFailedTests": '$failed', "numPendingTests": 0,
+"success": true, "testResults": [{"name": "'$PWD'/sum.test.js", "message": "", "assertionResults": [{"title": "adds",
+"ancestorTitles": [], "fullName": "adds", "status": "'$status'", "failureMessages": []}]}]}'
+exit $failed
+"""
+
+
+@pytest.mark.parametrize("script", ["jest --config conf/jest.js --ci", "tsc --noEmit && jest --config=conf/jest.js"])
+def test_jest_is_started_with_the_configuration_that_the_script_of_the_project_names(project: Project, script: str):
+    package = f'{{"scripts": {{"lint": "eslint", "test": "{script}"}}, "devDependencies": {{"jest": "1"}}}}'
+    files = {
+        "package.json": package,
+        "sum.test.js": "test('adds', () => {});\n",
+        "conf/jest.js": "module.exports = {};\n",
+    }
+    pawl = project({**files, "node_modules/.bin/jest": CONFIGURED})
+    (pawl.workspace / "node_modules/.bin/jest").chmod(0o755)
+    told = pawl.json("verify", "--all", "--only", "tests")
+    assert [(step["standing"], step["counts"]["passed"]) for step in told["steps"] if step["counts"]] == [("pass", 1)]

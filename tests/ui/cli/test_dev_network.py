@@ -174,7 +174,7 @@ def test_the_ladders_server_has_the_same_network(site: DevSite):
 def test_a_service_that_is_no_port_of_the_loopback_is_refused(mine: DevSite, text: str):
     mine.set_up(services=[text])
     code, _, err = mine.pawl("dev", "start")
-    assert code == 1 and "is no port of this machine's loopback" in err
+    assert code == 1 and "is not a port of this machine's loopback" in err
 
 
 @pytest.mark.parametrize("mode", [{"host": "::1"}, {"moved": 7}, {"lies": True}, {"host": "::1", "moved": -3}])

@@ -61,23 +61,31 @@ def host(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.whole
 @pytest.mark.spec("F4")
-def test_what_the_session_promoted_becomes_a_pull_request_without_the_users_own_edits(place: Place, host: Path):
+@pytest.mark.parametrize("is_committed", [False, True])
+def test_what_the_session_promoted_becomes_a_pull_request_without_the_users_own_edits(
+    place: Place, host: Path, is_committed: bool
+):
+    head = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=place.workspace, text=True).strip()
     known = host / "known"
     known.mkdir()
     (known / "app.py").write_text((place.workspace / "app.py").read_text())
-    (place.workspace / "app.py").write_text(f"# mine, not committed\n\n\n{(known / 'app.py').read_text()}")
-    said = place.piped("fix the bug", "y", "/pr add one", "y", "/quit", words=("--model", place.model(FIX)))
+    if not is_committed:
+        (place.workspace / "app.py").write_text(f"# mine, not committed\n\n\n{(known / 'app.py').read_text()}")
+    lines = ("fix the bug", "y", *(["/commit add one"] if is_committed else []), "/pr add one", "y", "/quit")
+    said = place.piped(*lines, words=("--model", place.model(FIX)))
+    assert ("committed as" in said) is is_committed
     assert "opened: https://example.invalid/me/shop/pull/1" in said, said
     sent = [json.loads(line) for line in (host / "log.jsonl").read_text().splitlines()]
     bodies = {place.removeprefix("repos/me/shop/"): body for _, method, place, body, _ in sent if method == "POST"}
     assert base64.b64decode(bodies["git/blobs"]["content"]).decode() == "def after(number):\n    return number + 1\n"
     (entry,) = bodies["git/trees"]["tree"]
     assert (entry["path"], entry["mode"], bodies["git/trees"]["base_tree"]) == ("app.py", "100644", "a" * 40)
+    assert bodies["git/commits"]["parents"] == [head]
     assert bodies["git/commits"]["message"].startswith("add one\n\n- fix the bug")
     assert bodies["git/refs"] == {"ref": "refs/heads/pawl/add-one-1", "sha": "d" * 40}
     assert (bodies["pulls"]["head"], bodies["pulls"]["base"]) == ("pawl/add-one-1", "trunk")
     assert {(name, folder) for name, *_, folder in sent} == {("example.invalid", "/")}
-    assert "# mine" in (place.workspace / "app.py").read_text()
+    assert ("# mine" in (place.workspace / "app.py").read_text()) is not is_committed
 
 
 @pytest.mark.spec("F4")

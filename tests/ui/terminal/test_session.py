@@ -128,11 +128,14 @@ answer = { calls = [
 match = { answered = ["file_write", "file_write"] }
 answer = "Both are written."
 [[turn]]
-match = { user = "third" }
+match = { user = "third", system = "took only hunk 2 of the 2 of your change" }
 answer = { calls = [{ name = "file_write", arguments = { path = "three.txt", content = "3\\n" } }] }
 [[turn]]
-match = { user = "fourth" }
+match = { user = "fourth", system = "edited your change before it was promoted" }
 answer = { calls = [{ name = "file_write", arguments = { path = "four.txt", content = "4\\n" } }] }
+[[turn]]
+match = { user = "what now?", system = "rejected your change, nothing of it was promoted: not wanted" }
+answer = "I leave it."
 [[turn]]
 times = 0
 answer = "Written."
@@ -147,7 +150,7 @@ def test_some_hunks_are_taken_a_change_is_edited_another_rejected_with_a_reason(
     monkeypatch.setenv("EDITOR", "sed -i s/^+3/+33/")
     with place.open("--model", place.model(HUNKS)) as seen:
         seen.type("write both files: add one.txt and two.txt\r")
-        seen.expect("promote this? [y yes, n no, 1 that hunk, e edit, d diff, l later]")
+        seen.expect("promote this? [y yes, n no, 1 only that hunk, e edit, d diff, l later]")
         seen.type("7\r")
         seen.expect("there is no hunk 7; the hunks are 1 to 2")
         seen.type("2\r")
@@ -164,9 +167,66 @@ def test_some_hunks_are_taken_a_change_is_edited_another_rejected_with_a_reason(
         seen.expect("why? [Enter: no reason]")
         seen.type("not wanted\r")
         seen.expect("not done: rejected: not wanted; nothing was changed")
+        seen.type("what now?\r")
+        seen.expect("I leave it.")
+        seen.expect_status("/help")
         seen.type("\x04")
         assert seen.finish() == 0
     assert not (place.workspace / "four.txt").exists()
+
+
+TOLD = f"""
+[[turn]]
+match = {{ user = "slowly", answered = [] }}
+answer = {{ calls = [{{ name = "run_command", arguments = {{ command = "{WAITS}" }} }}] }}
+[[turn]]
+match = {{ user = "and then?", system = "edited flag, notes.txt; read a file again" }}
+answer = "The notes are yours (notes.txt:1)."
+[[turn]]
+match = {{ user = "and now?", system = "undo 1: echo more >> notes.txt (notes.txt)" }}
+answer = "It is undone (notes.txt:1)."
+[[turn]]
+match = {{ user = "next day", system = "edited app.py; read a file again" }}
+answer = "The app is yours (app.py:1)."
+[[turn]]
+match = {{ user = "slowly" }}
+answer = "I waited."
+"""
+
+
+@pytest.mark.whole
+def test_the_model_is_told_of_edits_and_undone_entries_also_by_what_was_queued_and_on_the_next_day(place: Place):
+    (place.workspace / "flag").write_text("wait\n")
+    words = ("--model", place.model(TOLD), "--approve", "never")
+    with place.open(*words, columns=100) as seen:
+        seen.expect_status("/help")
+        seen.type("fix it slowly\r")
+        seen.expect("run_command")
+        (place.workspace / "notes.txt").write_text("mine\n")
+        seen.type("and then?\t")
+        seen.expect("queued; 1 to follow")
+        (place.workspace / "flag").write_text("go\n")
+        seen.expect("The notes are yours")
+        seen.expect_status("/help")
+        seen.type("!echo more >> notes.txt\r")
+        seen.expect("promote this? [y yes, n no]")
+        seen.type("y\r")
+        seen.expect("promoted as entry 1")
+        seen.type("/undo\r")
+        seen.expect("this is entry 2")
+        seen.type("and now?\r")
+        seen.expect("It is undone")
+        seen.expect_status("/help")
+        seen.type("\x04")
+        assert seen.finish() == 0
+    (place.workspace / "app.py").write_text(RIGHT)
+    with place.open("-c", *words, columns=100) as seen:
+        seen.expect("continues")
+        seen.type("next day\r")
+        seen.expect("The app is yours")
+        seen.expect_status("/help")
+        seen.type("\x04")
+        assert seen.finish() == 0
 
 
 @pytest.mark.attack("A44")

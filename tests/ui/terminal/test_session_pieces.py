@@ -136,6 +136,8 @@ def test_a_file_that_comes_or_goes_is_shown_whole_and_what_is_no_text_is_named()
         ({"command": "git push"}, {"command": "git push --tags"}, True),
         ({"command": "cd a && git push"}, {"command": "cd a && rm -r b"}, False),
         ({"command": "A=1 git push"}, {"command": "A=1 rm -r b"}, False),
+        ({"url": "https://docs.python.org/3/"}, {"url": "https://docs.python.org/2/"}, True),
+        ({"url": "https://docs.python.org/3/"}, {"url": "https://example.org/?key=1"}, False),
     ],
 )
 def test_always_is_about_what_was_named_and_nothing_else(

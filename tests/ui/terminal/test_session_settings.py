@@ -41,6 +41,7 @@ def test_the_user_is_called_and_new_settings_count_from_the_next_request_on(plac
         seen.type("\x04")
         assert seen.finish() == 0
     assert seen.raw.count(CALLED) == 1 and seen.raw.count(b"\x1b]9;") == 1
+    assert seen.raw.count(b"\x1b]0;pawl in project\x07") == 1
 
 
 def test_the_input_is_edited_with_the_keys_of_vi(place: Place, settings: Path):
@@ -73,6 +74,7 @@ def test_the_output_of_a_command_is_seen_while_it_runs(place: Place):
         seen.type("fix the bug slowly\r")
         seen.expect("\n  part one\n")
         seen.expect_status("Enter steer, Tab queue, Esc stop")
+        seen.expect(" tokens · $0.00")
         assert "→ exit" not in seen.text
         seen.type("\x1b")
         seen.expect("resume it with: /resume r")

@@ -80,7 +80,7 @@ def unheld(spec: SpecFolder, tasks: TaskList) -> Iterator[SpecFinding]:
     for name in _requirements(spec.read("spec.md")):
         if name not in held:
             yield SpecFinding(
-                level=FindingLevel.ERROR, where="converge.md", what=f"{name} was not held against the code"
+                level=FindingLevel.ERROR, where="converge.md", what=f"{name} was not compared with the code"
             )
 
 
@@ -126,7 +126,7 @@ def _design(spec: SpecFolder, tasks: TaskList) -> Iterator[SpecFinding]:
 def _tasks(spec: SpecFolder, tasks: TaskList) -> Iterator[SpecFinding]:
     for line in tasks.unnumbered:
         yield SpecFinding(
-            level=FindingLevel.WARNING, where=f"tasks.md:{line}", what=f"has no number and is no task; {FORM}"
+            level=FindingLevel.WARNING, where=f"tasks.md:{line}", what=f"has no number, so it is not a task; {FORM}"
         )
     for one in tasks.tasks:
         if not one.files:

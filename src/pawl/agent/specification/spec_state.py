@@ -91,8 +91,8 @@ class TaskStanding(StrEnum):
     """Committed with its wave, which was verified with a proof of this task, and its files are as it left them."""
     DONE = "done"
     """Ticked, and not proved by Pawl."""
-    WAITS = "verified alone"
-    """Verified alone, and waits for its wave."""
+    WAITS = "waits"
+    """Made, and waits for its wave."""
     BEGUN = "begun"
     OPEN = "open"
 

@@ -69,11 +69,20 @@ def unshown(tasks: Iterable[SpecTask], checked: Verification) -> Iterator[tuple[
                 if one == path or one.startswith(f"{path.rstrip('/')}/") or path.endswith(f"/{one}")
             ]
             if not is_test(path):
-                yield task.id, f"its proof {proof} is no test, and no command in backticks: nothing runs it"
+                yield task.id, f"its proof {proof} is neither a test nor a command in backticks: nothing runs it"
             elif any(one.endswith(path[path.rfind(".") :]) for one in files) and not ran:
                 yield task.id, f"no test of its proof {proof} passed"
             elif ran and path != proof and not any(one.partition("[")[0].startswith(proof) for one in passed):
                 yield task.id, f"its proof {proof} did not pass"
+
+
+def is_witnessed(task: SpecTask, checked: Verification) -> bool:
+    """Whether something of the task's own was seen failing without the wave and passing with it."""
+    places = (*task.proof, *task.touches)
+    tests = (test.partition("[")[0] for test in (*checked.witnesses, *checked.own))
+    return any(test == one or test.startswith((f"{one}::", f"{one} ")) for test in tests for one in places) or any(
+        one in task.proof for one in checked.mended
+    )
 
 
 def wanted_of(tasks: tuple[SpecTask, ...]) -> Requirements:

@@ -16,18 +16,19 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from pawl.agent.delivery import demands_of
 from pawl.agent.record import RunRecord, WorkName
 from pawl.agent.session import Session
 from pawl.agent.specification.spec_folder import SpecFolder
 from pawl.agent.specification.spec_state import SpecState, WaveRecord, run_state, spent, task_runs
 from pawl.agent.specification.task_list import SpecTask, TaskList
-from pawl.agent.specification.task_request import commands_of, request_for, unshown, wanted_of
+from pawl.agent.specification.task_request import commands_of, is_witnessed, request_for, unshown, wanted_of
 from pawl.agent.specification.wave_memory import wave_notes
 from pawl.agent.specification.waves import PLAN, checkpoint, read_waves
 from pawl.agent.works import commit_changes, trailer
 from pawl.agent.workspace_memory import bank_contents
 from pawl.checks.packages import PackagePolicy
-from pawl.checks.verdict import ChangeVerdict, Evidence
+from pawl.checks.verdict import ChangeVerdict, Evidence, Verification
 from pawl.checks.verifier import Verifier
 from pawl.core.change import EMPTY, ChangeSet, EntryKind, EntryState
 from pawl.core.diagnostic import Verdict
@@ -180,7 +181,7 @@ class WaveExecutor:
             patch, _ = uncommitted(self.shop)
         except NotFound as error:
             raise UsageError(
-                "each wave is a commit, and this is no git repository",
+                "each wave is a commit, and this is not a git repository",
                 advice="git init && git add -A && git commit -m 'Start'",
             ) from error
         paths = [line.removeprefix("+++ b/") for line in patch.splitlines() if line.startswith("+++ b/")]
@@ -215,7 +216,7 @@ class WaveExecutor:
         live = [one for one in tasks if self._is_live(state.runs.get(one.id, ""))]
         order = replace(self.wish.order, budget=self._share(state, before, max(1, len(tasks) - len(live))))
         for task in live:
-            self.tell(f"{task.id} goes on with the run {state.runs[task.id]}")
+            self.tell(f"{task.id} continues the run {state.runs[task.id]}")
         with self.shop.store.together():
             for task in tasks:
                 if task not in live:
@@ -228,7 +229,9 @@ class WaveExecutor:
         """Whether the run works, waits, or has ended well: its task is not done again."""
         state = run_state(self.spec, run)
         if state is RunState.ENDED:
-            return self.shop.store.runs.get(self.shop.workspace, run).delivery is DeliveryState.DONE
+            made = self.shop.entries(run=run)
+            stands = not made or any(one.active and one.state is EntryState.DONE for one in made)
+            return stands and self.shop.store.runs.get(self.shop.workspace, run).delivery is DeliveryState.DONE
         return state is not None
 
     def _share(self, state: SpecState, before: tuple[int, Decimal | None], tasks: int) -> dict[str, object]:
@@ -373,18 +376,28 @@ class WaveExecutor:
         finally:
             self.shop.stop = None
         lacking = dict(unshown(tasks, checked))
-        shown = [one.id for one in tasks if one.id not in lacking and self._is_shown(one)]
+        shown = [one.id for one in tasks if one.id not in lacking and self._is_shown(one, checked)]
+        lacking |= {one.id: why for one in tasks if one.id not in {*shown, *lacking} and (why := self._unproved(one))}
         return judgement, _Proof(
             evidence=Evidence.of(checked, judgement),
             lacking=tuple(lacking.items()),
             proved=tuple(shown) if judgement.accepted else (),
         )
 
-    def _is_shown(self, task: SpecTask) -> bool:
-        """Whether it has a proof, or a test failed without it and passed with it when it was verified alone."""
+    def _is_shown(self, task: SpecTask, checked: Verification) -> bool:
+        """Whether something failed without it and passes with it, alone or together with the others."""
+        return task.red or self._record(task).data.witnessed or is_witnessed(task, checked)
+
+    def _unproved(self, task: SpecTask) -> str:
+        """Why a fix is not one, as its run found; that the wave makes nothing worse does not answer it."""
+        record = self._record(task)
+        wanted = demands_of(record)
+        fixes = record.data.verdict is Verdict.UNVERIFIED and (wanted.fixes or wanted.witness)
+        return "; ".join(record.data.unproved) if fixes else ""
+
+    def _record(self, task: SpecTask) -> RunRecord:
         run = SpecState.of(self.spec).runs[task.id]
-        order = self.shop.store.runs.get(self.shop.workspace, run).order
-        return task.red or bool(task.proof) or RunRecord(self.shop, order, run).data.witnessed
+        return RunRecord(self.shop, self.shop.store.runs.get(self.shop.workspace, run).order, run)
 
     def _culprit(self, tasks: tuple[SpecTask, ...], why: str) -> _WaveFailed:
         """Each is fine alone: those before it are verified with it, one more each time."""

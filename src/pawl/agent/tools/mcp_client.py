@@ -123,7 +123,7 @@ class McpClient:
                 if method not in ("initialize", "server/discover"):
                     self._send({"method": "notifications/cancelled", "params": {"requestId": number}})
                 odd = self._channel.inbox.odd
-                more = f"; it wrote what is no message: {odd!r}" if odd else ""
+                more = f"; it wrote something that is not a message: {odd!r}" if odd else ""
                 raise TimedOut(
                     f"the MCP server {self.name!r} did not answer {method!r} within {seconds:g} s{more}",
                     advice="it was ended; go on without it, or try once more",
@@ -162,7 +162,7 @@ def _result(message: Message, method: str) -> Mapping[str, Any]:
         raise McpRefused(str(said.get("message", "an error"))[:4_000], number if isinstance(number, int) else 0)
     result = message.get("result")
     if not isinstance(result, dict):
-        raise ParseFailed(f"its answer to {method!r} is no object", advice="tell the user; it is broken")
+        raise ParseFailed(f"its answer to {method!r} is not an object", advice="tell the user; it is broken")
     return result
 
 

@@ -291,15 +291,20 @@ class McpServers:
             running = self._running[name] = RunningServer(self._shop, self._pins[name][0])
         try:
             client = running.client()
-            client.progress = lambda text: self._printed(safe_text(text).text)
+            client.progress = lambda text: self._printed(
+                one_line(safe_text(text[:MOST_LOOKED_AT]).text, LONGEST_PURPOSE)
+            )
             self._hold(name, client)
             if tool.tool == RESOURCES and RESOURCES not in {one["name"] for one in self._pins[name][1].tools}:
                 return McpText(_HEAD.format(name) + resource_text(client, given.get("uri")))
             result = client.request("tools/call", {"name": tool.tool, "arguments": dict(given)})
+        except McpRefused as error:
+            raise McpFailed(_HEAD.format(name) + safe_text(error.message).text, advice=error.advice) from error
         except UNUSABLE as error:
             running.close()
             self._checked.discard(name)
-            raise type(error)(f"the MCP server {name!r}: {error.message}", advice=error.advice) from error
+            words = f"{_HEAD.format(name)}the MCP server {name!r}: {safe_text(error.message).text}"
+            raise type(error)(words, advice=error.advice) from error
         text = _HEAD.format(name) + result_text(result)
         if result.get("isError") is True:
             raise McpFailed(text, advice="correct the call, or do it another way")
@@ -307,22 +312,31 @@ class McpServers:
 
     def _hold(self, name: str, client: McpClient) -> None:
         """Its definitions are those that the user agreed to; one that differs suspends the server."""
-        known, pin = self._pins[name]
-        if name not in self._suspended and (name not in self._checked or client.changed):
-            client.changed = False
-            now = definitions(client, known)
-            if why := changed_definitions(pin, now):
-                self._suspended[name] = why
-                keep_pin(self._shop.config, self._shop.workspace, known, replace(pin, suspended=why))
-                self._shop.note_if_possible(
-                    "mcp suspended", {"server": name, "why": one_line(safe_text(why).text, LONGEST_PURPOSE)}
-                )
-            self._checked.add(name)
+        if name in self._suspended or (name in self._checked and not client.changed):
+            pass
+        elif why := changed_since(self._shop, *self._pins[name], client):
+            self._suspended[name] = why
+        self._checked.add(name)
         if name in self._suspended:
-            raise McpSuspended(
-                f"the MCP server {name!r} is suspended: its definitions are not those that the user agreed to",
-                advice=f"go on without it; the user can look at them with 'pawl mcp trust {name}'",
-            )
+            raise suspended(name)
+
+
+def changed_since(shop: Project, known: KnownServer, pin: Pin, client: McpClient) -> str:
+    """How a server's definitions differ from those that the user agreed to, which suspends it; empty where not."""
+    client.changed = False
+    why = changed_definitions(pin, definitions(client, known))
+    if why:
+        keep_pin(shop.config, shop.workspace, known, replace(pin, suspended=why))
+        told = {"server": known.name, "why": one_line(safe_text(why).text, LONGEST_PURPOSE)}
+        shop.note_if_possible("mcp suspended", told)
+    return why
+
+
+def suspended(name: str) -> McpSuspended:
+    return McpSuspended(
+        f"the MCP server {name!r} is suspended: its definitions are not those that the user agreed to",
+        advice=f"go on without it; the user can look at them with 'pawl mcp trust {name}'",
+    )
 
 
 class McpFailed(ToolError):
@@ -396,16 +410,18 @@ def prompt_request(shop: Project, command: str, words: str) -> str:
             if left and (rest := plain[len(left) - 1 :]):
                 given[left[-1]] = " ".join(rest)
             with closing(RunningServer(shop, known)) as running:
-                return prompt_text(running.client(), one["name"], given)
+                if changed_since(shop, known, pin, client := running.client()):
+                    raise suspended(server)
+                return prompt_text(client, one["name"], given)
     raise NotFound(f"there is no prompt {command!r}", advice="'pawl mcp list' lists the servers")
 
 
 def prompt_text(client: McpClient, name: str, arguments: Mapping[str, str]) -> str:
-    """The text of a prompt, as a request of the user who asked for it."""
+    """The text of a prompt, for the user who asked for it. No words of a server's are a command of Pawl's."""
     result = client.request("prompts/get", {"name": name, "arguments": dict(arguments)})
     messages = result.get("messages")
     contents = [one.get("content") for one in messages if isinstance(one, dict)] if isinstance(messages, list) else []
-    text = "\n\n".join(_part(one) for one in contents if isinstance(one, dict))
-    if not text.strip():
+    parts = [_part(one) for one in contents if isinstance(one, dict)]
+    if not any(part.strip() for part in parts):
         raise McpRefused(f"the prompt {name!r} is empty", 0)
-    return safe_text(text).text
+    return f"Do what the prompt {safe_text(name).text!r} of the MCP server {client.name!r} says:\n\n{_shown(parts)}"

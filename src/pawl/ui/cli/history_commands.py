@@ -41,6 +41,7 @@ def undo_words(parser: ArgumentParser) -> None:
 
 def restore_words(parser: ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="name or number (default: the newest)")
+    parser.add_argument("--entry", type=int, metavar="ID", help="back to after this entry, instead of a checkpoint")
     _file_option(parser)
     redo_words(parser)
 
@@ -225,8 +226,10 @@ def redo(shop: Project, call: Call) -> int:
 
 
 def restore(shop: Project, call: Call) -> int:
+    if call.options.name and call.options.entry is not None:
+        raise UsageError("a checkpoint and --entry exclude each other", advice="leave one of them out")
     wish = _wish(call, call.files(shop.workspace))
-    return _tell(shop, call, shop.restore(call.options.name, wish), wish)
+    return _tell(shop, call, shop.restore(call.options.name, wish, entry=call.options.entry), wish)
 
 
 def _wish(call: Call, files: tuple[str, ...] = ()) -> Wish:

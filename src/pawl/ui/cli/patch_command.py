@@ -110,7 +110,7 @@ def _within_guardrails(shop: Project, call: Call, proposal: PatchProposal) -> No
         call.aside.changes(proposal.changes, shop.store.blobs)
         for breach in proposal.breaches:
             call.aside.say(breach)
-        if call.aside.ask("go on?", "ny", "y/N") == "y":
+        if call.aside.ask("continue?", "ny", "y/N") == "y":
             return
     told = "; ".join(proposal.breaches)
     raise Refused(told, advice="split the change, or repeat with --yes")

@@ -132,7 +132,7 @@ def _step(one: SpecFolder, step: str, words: str, call: Call) -> int:
     )
 
     def resuming(run: str) -> None:
-        call.aside.say(f"{step} goes on with the run {run}, which was not at its end")
+        call.aside.say(f"{step} continues the run {run}, which had not ended")
 
     return carry(
         one.shop, call, lambda session: step_run(session, one, step, order, resuming), thoughts=options.thoughts

@@ -6,7 +6,7 @@ from argparse import ArgumentParser
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pawl.core.diagnostic import CheckResult, Diagnostic, Status, Verdict
+from pawl.core.diagnostic import CheckBegun, CheckResult, Diagnostic, Status, Verdict
 from pawl.core.errors import UsageError
 from pawl.ui.cli.call import Call
 from pawl.ui.cli.encoder import EXIT_UNVERIFIED, Json, picked
@@ -47,6 +47,7 @@ EXIT_CODES = {Verdict.VERIFIED: 0, Verdict.NOTHING_TO_PROVE: 0, Verdict.FAILED: 
 
 
 def verify(shop: Project, call: Call) -> int:
+    from pawl.agent.stream_writer import StreamWriter
     from pawl.checks.climb import StopPolicy
     from pawl.checks.packages import PackagePolicy
     from pawl.checks.verifier import BaselinePolicy, Verifier
@@ -59,9 +60,12 @@ def verify(shop: Project, call: Call) -> int:
 
     shop.stop = call.time_limit("60 suits most projects", shop.stop)
 
-    def listen(verdict: CheckResult) -> None:
-        if not options.json:
-            _tell(call.out, verdict)
+    stream = StreamWriter(shop.config.state, shop.workspace)
+
+    def listen(event: CheckBegun | CheckResult) -> None:
+        stream.hear(event)
+        if isinstance(event, CheckResult) and not options.json:
+            _tell(call.out, event)
 
     def say(what: str) -> None:
         if not options.json:
@@ -87,7 +91,10 @@ def verify(shop: Project, call: Call) -> int:
         verifier = verifier.of_uncommitted()
     if options.no_baseline:
         verifier = replace(verifier, present=None)
-    report = verifier.verify(policy=policy) if options.entry is None else _of_entry(verifier, options.entry)
+    try:
+        report = verifier.verify(policy=policy) if options.entry is None else _of_entry(verifier, options.entry)
+    finally:
+        stream.close()
     shop.note_if_possible("verified", {"accepted": report.judgement.accepted, "seconds": round(report.seconds, 2)})
     if options.json:
         call.emit(_json(report))

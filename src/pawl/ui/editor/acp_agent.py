@@ -97,6 +97,7 @@ class EditorConnection:
             kind=question.kind,  # type: ignore[arg-type]
             status="pending",
             content=list(question.content),
+            locations=[schema.ToolCallLocation(path=one.path) for one in question.content if one.type == "diff"],
         )
         options = [
             schema.PermissionOption(option_id=one, kind=kind, name=words)  # type: ignore[arg-type]
@@ -355,7 +356,9 @@ def _picture(name: str, data: str) -> tuple[str, bytes]:
     except ValueError as error:
         raise RequestError(-32602, f"{name} is not in base64") from error
     if not media_type(content):
-        raise RequestError(-32602, f"{name} is no text, picture (PNG, JPEG, GIF, WebP) or PDF: Pawl reads these alone")
+        raise RequestError(
+            -32602, f"{name} is not text, a picture (PNG, JPEG, GIF, WebP) or a PDF: Pawl reads only these"
+        )
     return name.rpartition("/")[2], content
 
 

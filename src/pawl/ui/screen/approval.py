@@ -14,6 +14,7 @@ from pawl.core.errors import UsageError
 from pawl.core.run import ApprovalAnswer, ApprovalRequest, ApprovalResponse, Report
 from pawl.settings import files as bounded
 from pawl.settings.config import host_program
+from pawl.settings.permission_rules import web_host
 from pawl.ui.screen.run_report import show_question
 from pawl.ui.screen.screen import Face, brief
 
@@ -145,7 +146,7 @@ def _asked(
 def _choices(session: Session, report: Report) -> str:
     """The answers to a change, with numbers of hunks that it has; a single one is all of it."""
     several = len(session.hunks(report.run))
-    hunks = "" if several < 2 else "1 that hunk, " if several == 2 else "1,3 these hunks, "
+    hunks = "" if several < 2 else "1 only that hunk, " if several == 2 else "1,3 only those hunks, "
     return CHOICES.format(hunks=hunks)
 
 
@@ -160,7 +161,7 @@ def always_kinds(question: ApprovalRequest, run: str) -> Mapping[str, tuple[str,
     command = str(given.get("command") or "").strip()
     # A line with more than one program in it is the same only as a whole.
     program = command if _SEVERAL.search(command) else command.partition(" ")[0]
-    what = str(given.get("path") or program or question.tool)
+    what = str(given.get("path") or program or web_host(given.get("url")) or question.tool)
     return {"a": ("run", run, question.tool, why), "p": ("pattern", question.tool, what, why)}
 
 

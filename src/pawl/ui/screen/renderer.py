@@ -9,7 +9,7 @@ from dataclasses import field
 from decimal import Decimal
 
 from pawl.agent.inbox import Event
-from pawl.core.diagnostic import CheckResult, Status
+from pawl.core.diagnostic import CheckBegun, CheckResult, Status
 from pawl.core.dialogue import FellBack, Retrying, TextDelta, ThoughtDelta, ToolCall
 from pawl.core.display import SafeWords, as_said
 from pawl.core.events import (
@@ -100,6 +100,8 @@ _SAID_BEFORE = "It said:\n"
 _LONGEST = 110
 _MOST_PRINTED = 20
 """Lines of a command's output that are shown while it runs, where nothing can be drawn in place."""
+_OUTCOME = 40
+"""Characters of a call's outcome."""
 _STREAMED, _TAIL = 4, 3
 """Lines of its output: the latest, while it runs; the last, when it failed."""
 _EXIT = re.compile(r"\A\[(?:exit code (?P<code>\d+)|stopped: (?P<how>[^,]+)), [\d.]+ s\]\n?")
@@ -286,6 +288,8 @@ class EventRenderer:
                 return call_title(call)
             case NodeEntered(place=place):
                 return _node(place.at, place.attempt)
+            case CheckBegun(step=step):
+                return f"{_NODES['verify']}: {step}"
             case RunEnded():
                 return ""
         return _step(event)
@@ -389,7 +393,9 @@ def _outcome(event: ToolEnded) -> tuple[str, list[str]]:
         more = [f"  | … {counted(left, 'more line')}"] if left > 0 else []
         how = f"exit {found['code']}" if found["code"] else f"stopped: {found['how']}"
         return f"{how}{_took(event)}", [*more, *(f"  | {line}" for line in lines[-_TAIL:])]
-    came = f"{len(lines)} lines" if len(lines) > 1 else brief("".join(lines), 40)
+    came = f"{len(lines)} lines" if len(lines) > 1 else "".join(lines)
+    if len(came) > _OUTCOME:  # The call before it names the path already.
+        came = brief(came.replace(f" {(event.call.arguments or {}).get('path')}:", ":"), _OUTCOME)
     return f"{came or ('ok' if found else '')}{_took(event)}".removeprefix(", "), []
 
 

@@ -28,6 +28,9 @@ ENDED = {
     "out_of_turns": "no turns were left (--max-turns)",
     "out_of_time": "no time was left (--seconds)",
 }
+CLIMB_ON = (
+    "say more of what is wanted, or name a stronger model: pawl loop --model MODEL REQUEST; what was tried: pawl audit"
+)
 CONTINUE = "say what to do differently, and continue with: pawl do -c REQUEST"
 
 
@@ -200,7 +203,9 @@ def _tell_not_done(report: Report, out: Screen) -> None:
         out.hint(report.trouble.advice)
     if report.kept is not None:
         out.hint(f"the change is kept as entry {report.kept}: pawl diff {report.kept}, pawl promote {report.kept}")
-    if report.trouble is None and report.requests and report.climb is None:
+    if report.trouble is None and report.climb is not None:
+        out.hint(CLIMB_ON)
+    elif report.trouble is None and report.requests:
         out.hint(CONTINUE)
 
 

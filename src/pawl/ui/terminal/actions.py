@@ -6,6 +6,8 @@ import os
 import sys
 import textwrap
 from collections import deque
+from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -241,6 +243,7 @@ class Actions:
         """Goes on with a conversation, and shows how it ended."""
         said = self._sitting.session.transcript(conversation)
         self._wishes.conversation = conversation
+        self._sitting.meanwhile.resume(said[-1].time)
         spoken = [one for one in said if one.message.text.strip() and one.message.speaker is not Speaker.TOOL]
         if len(spoken) > 2 * MOST_TOLD:
             self._out.hint(f"  … {len(spoken) - 2 * MOST_TOLD} earlier messages: /export writes them all")
@@ -333,16 +336,17 @@ class Actions:
             self._say("there are no hooks here: docs/settings.md#hooks")
         self._out.notes(found.notices, "yellow")
 
-    def _promoted(self) -> tuple[ChangeSet, list[str]]:
-        """All that this session has promoted and that stands, and the requests."""
+    def _promoted(self, but: Collection[int] = ()) -> tuple[ChangeSet, list[str]]:
+        """All that this session has promoted and that stands, `but` these entries, and the requests."""
         shop = self._sitting.session.shop
-        kept = [one for one in map(shop.entry, self._sitting.promoted) if one.active]
+        kept = [one for one in map(shop.entry, self._sitting.promoted) if one.active and one.id not in but]
         changes = ChangeSet()
         for entry in kept:
             changes = changes.then(shop.changes(entry))
         if not changes:
             raise UsageError(
-                "this session has promoted nothing that is not committed", advice="use git commit for the rest"
+                f"this session has promoted nothing{' since its last commit' if but else ''}",
+                advice="use git for what you changed yourself",
             )
         return changes, [one.title.removeprefix("do: ") for one in kept]
 
@@ -368,7 +372,7 @@ class Actions:
                 raise UsageError(f"{str(path)!r} cannot be written: {error.strerror}", advice="move it away") from error
             self._say(f"gh is not installed; the change is written to {path} (git apply takes it)")
             return
-        repository = hosted(shop.tree)
+        repository = self._sitting.base or hosted(shop.tree)
         said = face.line(f"open a pull request {title!r} at {repository.host}/{repository.name}? [y yes, n no] ") or ""
         if said.strip().lower() not in ("y", "yes"):
             self._say("nothing was sent")
@@ -382,9 +386,10 @@ class Actions:
     def commit(self, words: str) -> None:
         """The entries of this session as one commit; its message is drafted from their requests."""
         from pawl.agent.works import commit_changes
+        from pawl.workspace.pull_request import hosted
 
         sitting, shop = self._sitting, self._sitting.session.shop
-        changes, titles = self._promoted()
+        changes, titles = self._promoted(self._sitting.committed)
         message = words or "\n\n".join([titles[0], "\n".join(f"- {one}" for one in titles[1:])]).strip()
         self._out.changes(changes, shop.store.blobs)
         while not words:
@@ -396,8 +401,10 @@ class Actions:
                 self._say("nothing was committed")
                 return
             message = sitting.face.edited(message, ".txt").strip()
+        with suppress(UsageError):
+            sitting.base = sitting.base or hosted(shop.tree)
         name, notes = commit_changes(shop, changes, message)
-        sitting.promoted.clear()
+        sitting.committed.update(sitting.promoted)
         self._out.notes(notes, "yellow")
         self._out.say(f"committed as {name[:12]}", "bold green")
 
@@ -481,6 +488,7 @@ class Actions:
             show_diff(self._out, ran.capture.changes, shop.store.blobs)
             promote = (sitting.face.line("promote this? [y yes, n no] ") or "").strip().lower() in ("y", "yes")
         landing = land(shop, ran, allow_protected=False) if promote else keep(shop, ran)
+        sitting.promoted.extend([landing.promotion.entry] if landing.promotion else [])
         if ran.capture.changes or landing.held:
             tell_landing(self._out, shop.store.blobs, ran, landing, failed=False, listed=True)
         came = "its changes were promoted" if landing.promotion else "its changes were not promoted"

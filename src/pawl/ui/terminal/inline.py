@@ -152,6 +152,8 @@ class Inline:
         self._activity = ("", 0.0)
         self._preview = ""
         self._question: InlineQuestion | None = None
+        self._titled = False
+        """The title of the terminal calls the user."""
         self._pending: list[str] = []
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -253,6 +255,7 @@ class Inline:
         self._print("\n")
 
     def attention(self, text: str) -> None:
+        self._titled = "title" in self._sitting.settings.notify
         signs = {"bell": "\a", "title": f"\x1b]0;{one_line(text)}\x07", "desktop": f"\x1b]9;{one_line(text)}\x07"}
         self._call(self._send, "".join(signs[one] for one in self._sitting.settings.notify))
 
@@ -266,6 +269,9 @@ class Inline:
 
     def submit(self) -> None:
         """Takes the input: an answer if something is asked, otherwise a request or a command."""
+        if self._titled:
+            self._titled = False
+            self._send(f"\x1b]0;pawl in {one_line(self._sitting.workspace.name)}\x07")
         text = self.buffer.text
         if self._question is not None:
             self.buffer.reset()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pawl.core.errors import PawlError, StoreError, UsageError
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.run import Approval, Mode, Report, RunState
+from pawl.core.run import Approval, ApprovalAnswer, Mode, Report, RunState
 from pawl.settings.config import load
 from pawl.settings.session_settings import session_settings
 from pawl.ui.cli.call import Call
@@ -41,6 +41,7 @@ from pawl.ui.terminal.status import SessionChoices, status_line
 if TYPE_CHECKING:
     from pawl.agent.session import Session
     from pawl.settings.config import Config
+    from pawl.workspace.pull_request import HostedRepository
 
 
 OPENING_SECONDS = 60.0
@@ -113,6 +114,10 @@ class TerminalSession:
         """When the present run began, or went on after a question."""
         self.promoted: list[int] = []
         """The entries of this session."""
+        self.committed: set[int] = set()
+        """Of these, the entries that /commit has committed."""
+        self.base: HostedRepository | None = None
+        """The repository before the first of these commits, where it has a host."""
         self.not_begun: tuple[str, ...] = ()
         """The requests that were queued when it ended."""
         self._jobs: queue.SimpleQueue[tuple[Job, bool] | None] = queue.SimpleQueue()
@@ -263,7 +268,6 @@ class TerminalSession:
             self._session = Session(shop, self.renderer.hear)
             self._opened.set()
             self._begin(self)
-            self.meanwhile.mark(shop)
             yield
             self.not_begun = tuple(one.text for one in self._session.queued)
             self.promoted = [number for number in self.promoted if shop.entry(number).active]
@@ -318,9 +322,7 @@ class TerminalSession:
     def request(self, text: str, command: SessionCommand | None = None) -> None:
         """Carries a request out, with all that follows from it; with a command its text is, and these are its words."""
         self.see_settings()
-        talking = bool(self.wishes.conversation)
-        context = self.meanwhile.told(self.session.shop, self.shared.paths, talking=talking)
-        order = self.wishes.order(text, context=context, command=command)
+        order = self.wishes.order(text, context=self._done_meanwhile(), command=command)
         if command is not None:
             order = self.session.command_request(command.prompt, text, order, self._may_run)
         self._before, self._began = (self.meter.tokens, self.meter.cost), time.monotonic()
@@ -348,14 +350,18 @@ class TerminalSession:
             while report is not None:
                 report = last = self.settled(report)
                 self.tell(report)
-                self.meanwhile.mark(self.session.shop)
                 if self.left.is_set():
                     break
                 report = self.session.go_on(self._echoed)
             return last
 
-    def _echoed(self, text: str) -> None:
+    def _echoed(self, text: str) -> tuple[str, ...]:
         self.face.out.lines(_echo(text))
+        return self._done_meanwhile()
+
+    def _done_meanwhile(self) -> tuple[str, ...]:
+        """The user's own actions since the last request, for the next one."""
+        return self.meanwhile.told(self.session.shop, self.shared.paths, talking=bool(self.wishes.conversation))
 
     @contextmanager
     def _heard(self) -> Iterator[None]:
@@ -381,7 +387,8 @@ class TerminalSession:
             if given is None:
                 break
             try:
-                every = len(self.session.hunks(report.run))
+                every, asked = len(self.session.hunks(report.run)), report.question
+                assert asked is not None
                 report = self.session.answer(report.run, given)
                 if given.hunks:
                     some = ", ".join(map(str, given.hunks))
@@ -390,6 +397,9 @@ class TerminalSession:
                     )
                 elif given.patch:
                     self.meanwhile.notes.append("edited your change before it was promoted; read the files again")
+                elif given.answer is ApprovalAnswer.REJECT and asked.kind != "call":
+                    why = f": {given.reason}" if given.reason else ""
+                    self.meanwhile.notes.append(f"rejected your change, nothing of it was promoted{why}")
             except PawlError as error:
                 self.tell_error(error)
         self.shared.waits = report.run if report.state is RunState.WAITING else ""
