@@ -71,8 +71,8 @@ class Screens:
             self.seen.expect_status("/help")
 
     def shows(self, name: str, start: str, until: str = "") -> None:
-        """Waits until the text from the last `start` on is that of the file; with `until`, the text before the last one,
-        and until nothing works any more."""
+        """Waits until the text from the last `start` on is that of the file; with `until`, the text before the last of
+        these, and until nothing works any more."""
         file = FOLDER / f"{name}-{self.columns}.txt"
         wanted = file.read_text() if file.exists() else None
         deadline = time.monotonic() + (nursery.PATIENCE if wanted else WRITTEN_AFTER)
