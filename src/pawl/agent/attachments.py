@@ -49,8 +49,11 @@ def attachments(
 def _named(files: Files, text: str, tell: Callable[[str], object]) -> Iterator[tuple[str, bytes]]:
     for path, _, end in list(attached(text))[:MOST]:
         try:
-            yield path, files.read(path) if end is None else b""
+            data = files.read(path)
+            yield path, data if end is None else b""
         except TooLarge as error:
             tell(f"{path} is not sent: {error.message}")
-        except (PawlError, OSError):
-            continue
+        except (PawlError, OSError) as error:
+            # `@property` and `@types/node` name no file; what ends like one is meant to be one.
+            if "." in path.rpartition("/")[2]:
+                tell(f"{path} is not attached: {error.message if isinstance(error, PawlError) else error.strerror}")

@@ -128,7 +128,7 @@ def _check(wish: LadderWish) -> None:
         raise UsageError(f"--max-cost {wish.max_cost} is not an amount in dollars", advice="give one such as 2.50")
     if wish.max_minutes is not None and not 0 < wish.max_minutes <= 10_080:
         told = f"--max-minutes {wish.max_minutes:g} is not above 0 and at most 10080"
-        raise UsageError(told, advice="240 is usual")
+        raise UsageError(told, advice="give minutes, such as 240")
     if wish.full and wish.simple is not None:
         raise UsageError("--simple and --full exclude each other", advice="--simple N comes before full by itself")
 

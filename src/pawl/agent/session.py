@@ -427,5 +427,5 @@ class Session:
         if conversation != self.named and not any(one.id == conversation for one in self.conversations()):
             raise UnknownEntry(
                 f"there is no conversation {conversation!r} in this workspace",
-                advice="its id is in the JSON of 'pawl do' and 'pawl ask'; -c continues the last one",
+                advice="/resume in a session lists them; -c continues the last one",
             )

@@ -108,7 +108,7 @@ class LocalModel:
     def _held(self) -> Life:
         with self._lock:
             if self._is_closed:
-                raise Unreachable(f"{self.name!r} was closed", advice="open it again")
+                raise Unreachable(f"{self.name!r} was closed", advice="load the model again")
             if self._life is None or not self._life.enter():
                 start = start_of(self.header, self.settings, secrets.token_urlsafe(32))
                 idle, load = self.settings.idle_seconds, self.settings.load_seconds

@@ -110,9 +110,9 @@ def _landed(shop: Project, report: FixReport, changes: ChangeSet, request: FixRe
     try:
         protected = [change.path for change in changes if shop.guardrails.protects(change)]
         if protected:
-            raise ProtectedRefused(f"{protected[0]!r} is protected", advice="look at it first")
+            raise ProtectedRefused(f"{protected[0]!r} is protected", advice="look at the change before you promote it")
         if asked := shop.asked_about(changes):
-            raise ProtectedRefused(asked[0], advice="look at it first")
+            raise ProtectedRefused(asked[0], advice="look at the change before you promote it")
         if (rebased := shop.rebased(changes)).digest != changes.digest:
             # What the user changed meanwhile is merged, and the whole is verified anew.
             verifier = Verifier(shop=shop, test_command=request.test_command)

@@ -47,7 +47,7 @@ def hosted(tree: Tree) -> HostedRepository:
         head = repository.head()
     found = _ADDRESS.fullmatch(address)
     if found is None:
-        raise UsageError(f"the remote 'origin' is not a repository of a host: {address!r}", advice="git remote -v")
+        raise UsageError(f"the remote 'origin' is not a repository of a host: {address!r}", advice="see what 'git remote -v' lists")
     if not head.commit:
         raise UsageError("there is no commit yet", advice="commit and push something first")
     return HostedRepository(
@@ -133,7 +133,7 @@ class PullRequests:
         try:
             answer: dict[str, Any] = json.loads(said or "{}")
         except ValueError as error:
-            raise GitFailed(f"gh: {error}", advice="gh auth status") from error
+            raise GitFailed(f"gh: {error}", advice="see what 'gh auth status' says") from error
         return answer
 
 
@@ -153,9 +153,9 @@ def call_gh(words: Sequence[str], environment: Mapping[str, str], given: str = "
             cwd="/",
         )
     except (OSError, subprocess.TimeoutExpired, ValueError) as error:
-        raise GitFailed(f"gh: {error}", advice="gh auth status") from error
+        raise GitFailed(f"gh: {error}", advice="see what 'gh auth status' says") from error
     if done.returncode:
-        raise GitFailed(f"gh: {(done.stderr or done.stdout).strip()[:300]}", advice="gh auth status")
+        raise GitFailed(f"gh: {(done.stderr or done.stdout).strip()[:300]}", advice="see what 'gh auth status' says")
     return done.stdout
 
 

@@ -74,6 +74,7 @@ def test_a_model_that_reads_no_pictures_is_only_told_the_name_and_the_user_why(
         assert DATA["png"] not in playing.requests[0].body.decode()
     with provider([whole(b"{}", status="400 Bad Request")]) as playing:
         configured(server(playing.port) + CAN)
-        said = pawl("ask", "what is on @large.png and in @.env?")
-        assert "large.png is not sent: " in said.err
+        said = pawl("ask", "what is on @large.png and in @.env, @gone.py:3-5, @property and @types/node?")
+        assert "large.png is not sent: " in said.err and ".env is not attached: '.env' holds secrets" in said.err
+        assert "gone.py is not attached: there is no file 'gone.py'" in said.err and said.err.count("not attached") == 2
         assert "KEY=1" not in playing.requests[0].body.decode()

@@ -157,7 +157,7 @@ class QueueServer:
                     connection.execute(own)
         version = connection.execute("SELECT version FROM pawl_queue").fetchone()["version"]  # type: ignore[index]
         if version > VERSION:
-            raise ConfigError("a newer Pawl has set up this queue", advice="install that one")
+            raise ConfigError("a newer Pawl has set up this queue", advice="upgrade Pawl on this machine")
 
 
 def now(answer: Coroutine[Any, Any, Any]) -> Any:

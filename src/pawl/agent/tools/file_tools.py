@@ -141,7 +141,7 @@ class Reverted:
 def revert(ports: Ports, given: Revert) -> Reverted:
     paths = tuple(ports.take_back(given.path.removeprefix("./").strip("/")))
     if not paths:
-        raise NothingToDo(f"nothing of {given.path or '.'!r} was changed", advice="go on")
+        raise NothingToDo(f"nothing of {given.path or '.'!r} was changed", advice="there is nothing to revert")
     return Reverted(paths)
 
 

@@ -60,7 +60,7 @@ def mcp(shop: Project, call: Call) -> int:
         need = "needs the name of a server" if name is None else "takes no name"
         raise UsageError(f"'pawl mcp {action}' {need}", advice="'pawl mcp list' lists them")
     if call.options.words and action != "add":
-        raise UsageError(f"'pawl mcp {action}' takes no command", advice="only add does")
+        raise UsageError(f"'pawl mcp {action}' takes no command", advice="only 'pawl mcp add' takes one")
     actions = {"list": _list, "add": _add, "remove": _remove, "test": _test, "trust": _trust, "serve": _serve}
     return actions[action](shop, call)
 

@@ -114,7 +114,7 @@ def _refuse_elsewhere(call: Call) -> None:
     options = call.options
     given = (options.place, options.lines, options.export, options.max_budget_usd, options.queue)
     if options.action in ("run", "watch") or any(one is not None for one in given):
-        raise UsageError("that is done in a terminal of its own", advice="call 'pawl queue' there")
+        raise UsageError("a session cannot do that", advice="run 'pawl queue' in another terminal")
 
 
 def worker(shop: Project, call: Call) -> int:
