@@ -268,7 +268,10 @@ class Jobs(StorePart):
         with self._database.transaction():
             job = self.get(number)
             if job.state is not JobState.ENDED or job.outcome is JobOutcome.DONE:
-                raise Refused(f"job {number} is {job.standing}", advice="only a job that has ended, and is not done, can be retried")
+                raise Refused(
+                    f"job {number} is {job.standing}",
+                    advice="only a job that has ended, and is not done, can be retried",
+                )
             self._database.run(
                 "UPDATE job SET state = 'queued', outcome = NULL, ended = NULL, attempts = 0, sent_back = 0,"
                 " not_before = '', reason = '', verdict = '', entry = NULL, paused = 0, lease = lease + 1,"
@@ -351,7 +354,9 @@ def _job(row: dict[str, Any]) -> Job:
     try:
         order = typed(RunRequest, json.loads(row["request"]))
     except ValueError as error:
-        raise StoreCorrupt(f"the request of job {row['id']} cannot be read: {error}", advice="cancel the job, and add it again") from error
+        raise StoreCorrupt(
+            f"the request of job {row['id']} cannot be read: {error}", advice="cancel the job, and add it again"
+        ) from error
     kept = {name: value for name, value in row.items() if name not in ("request", "turn")}
     costs = (row["cost"] or "").split()
     return Job(

@@ -47,7 +47,9 @@ def hosted(tree: Tree) -> HostedRepository:
         head = repository.head()
     found = _ADDRESS.fullmatch(address)
     if found is None:
-        raise UsageError(f"the remote 'origin' is not a repository of a host: {address!r}", advice="see what 'git remote -v' lists")
+        raise UsageError(
+            f"the remote 'origin' is not a repository of a host: {address!r}", advice="see what 'git remote -v' lists"
+        )
     if not head.commit:
         raise UsageError("there is no commit yet", advice="commit and push something first")
     return HostedRepository(

@@ -501,7 +501,10 @@ class ServerQueue:
         with self._turning():
             job = self.get(number)
             if job.state is not JobState.ENDED or job.outcome is JobOutcome.DONE:
-                raise Refused(f"job {number} is {job.standing}", advice="only a job that has ended, and is not done, can be retried")
+                raise Refused(
+                    f"job {number} is {job.standing}",
+                    advice="only a job that has ended, and is not done, can be retried",
+                )
             run = job.run if job.run and self._state_of(job.run) is RunState.WORKING else None
             self.server.rows(
                 "UPDATE pawl_job SET state = 'queued', outcome = NULL, ended = NULL, attempts = 0, sent_back = false,"

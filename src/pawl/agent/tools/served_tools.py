@@ -158,7 +158,10 @@ def definitions(client: McpClient, known: KnownServer) -> Pin:
     tools = tuple(_kept(one, _FIELDS) for one in client.listed("tools/list", "tools") if not _needs_tasks(one))
     for one in tools:
         if not isinstance(one.get("name"), str) or not isinstance(one.get("inputSchema"), dict):
-            raise ParseFailed(f"a tool of the MCP server {known.name!r} has no name or schema", advice="the server does not follow the protocol; update or remove it")
+            raise ParseFailed(
+                f"a tool of the MCP server {known.name!r} has no name or schema",
+                advice="the server does not follow the protocol; update or remove it",
+            )
     prompts: tuple[Mapping[str, Any], ...] = ()
     if "prompts" in client.capabilities:
         prompts = tuple(_kept(one, _PROMPT_FIELDS) for one in client.listed("prompts/list", "prompts"))

@@ -41,7 +41,10 @@ def memory(shop: Project, call: Call) -> int:
     if options.all and options.action != "forget":
         raise UsageError(f"'pawl memory {options.action}' takes no --all", advice="only 'pawl memory forget' takes it")
     if options.tier and options.action not in ("list", "add"):
-        raise UsageError(f"'pawl memory {options.action}' takes no --tier", advice="only 'pawl memory list' and 'pawl memory add' take it")
+        raise UsageError(
+            f"'pawl memory {options.action}' takes no --tier",
+            advice="only 'pawl memory list' and 'pawl memory add' take it",
+        )
     return _ACTIONS[options.action](shop, call)
 
 
