@@ -128,7 +128,7 @@ def test_a_call_is_asked_about_unless_a_rule_allows_it_and_a_rule_denies_it(proj
     [
         ("dies", "it ended with"),
         ("hangs", "did not answer 'tools/call' within 2 s"),
-        ("garbage", "it wrote what is no message"),
+        ("garbage", "it wrote something that is not a message"),
         ("large", "characters in all, the middle left out"),
         ("endless", "it sent a message of more than 16 MB"),
         ("fails", "no such cheese"),
