@@ -301,6 +301,15 @@ def test_tests_of_the_run_count_when_they_fail_without_the_change(alone: CheckRe
     assert bool(judgement.notes) is (verdict is Verdict.VERIFIED), "labelled as the run's own"
 
 
+def test_where_no_test_passes_none_is_called_the_runs_own():
+    before = replace(BROKEN, counts=Counts(failed=1))
+    red = replace(before, standing=Status.PASS, findings=(), old=before.findings)
+    unproved = decide(
+        Verification(digest="d", before=before, verdicts=(red,), alone=(before,)), Requirements()
+    ).unproved
+    assert unproved and not [reason for reason in unproved if "written in the run" in reason]
+
+
 @pytest.mark.parametrize(
     ("paths", "verdict"),
     [(("app.py",), Verdict.VERIFIED), (("web/a.js",), Verdict.UNVERIFIED), ((), Verdict.UNVERIFIED)],

@@ -65,6 +65,8 @@ DOES_NOT = [
     "noxfile.py",
     "vite.config.ts",
     "src/inspect.ts",
+    "specs/001-basket/spec.md",
+    "specs/042-basket/contracts/api.yaml",
 ]
 """Each of these, and most of the above, one of four earlier notions held for the opposite of another."""
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from pawl.agent import skill_library, workspace_memory
 from pawl.agent.instructions import instructions_of
 from pawl.agent.intents import attached, mentioned
-from pawl.agent.record import RunRecord
+from pawl.agent.record import RunData, RunRecord
 from pawl.agent.tools.toolbox import ToolSession
 from pawl.checks.known_commands import known_commands
 from pawl.code.code_model import LEAST_BUDGET
 from pawl.code.languages import is_test
-from pawl.core.change import ChangeSet, NodeKind
+from pawl.core.change import ChangeSet, NodeKind, is_directory
 from pawl.core.diagnostic import CheckResult, Diagnostic
 from pawl.core.dialogue import Message
 from pawl.core.errors import PawlError
@@ -200,8 +200,15 @@ MOST_DIFF = 24_000
 
 def shown_diff(shop: Project, changes: ChangeSet, most: int = MOST_DIFF) -> str:
     """The change as a role that looks on is shown it: without what may not be read, in whole lines."""
-    diff = unified(shop.read_gate().shown(changes), shop.store.blobs)
+    files = ChangeSet.of(one for one in changes if not is_directory(one.after or one.before))
+    diff = unified(shop.read_gate().shown(files), shop.store.blobs)
     return diff if len(diff) <= most else diff[:most].rsplit("\n", 1)[0] + "\n[the rest is left out]"
+
+
+def results_told(data: RunData) -> list[str]:
+    """What the checks say of the change, for a role that looks on."""
+    checks = ", ".join(f"{step} {standing}" for step, standing, _ in data.verdicts) or "none ran"
+    return [f"checks: {checks}", f"tests before: {data.before}; after: {data.after}", *data.notes]
 
 
 HEADING = "PRIOR ATTEMPTS"

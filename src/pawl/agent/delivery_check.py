@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pawl.agent.briefing import shown_diff
+from pawl.agent.briefing import results_told, shown_diff
 from pawl.agent.context import LoopEnd, TurnInput
 from pawl.agent.delivery import UNCHANGED, doubt_unchecked, unchecked
 from pawl.agent.demands import demanded, has_further_wish, speaks_of_tests, wishes
@@ -104,8 +104,7 @@ def _asked(bench: Workbench, changes: ChangeSet, parts: tuple[str, ...]) -> Fulf
     """The result of the check; `fulfilled` is None where it could not be made."""
     record = bench.record
     data = record.data
-    checks = ", ".join(f"{step} {standing}" for step, standing, _ in data.verdicts) or "none ran"
-    lines = [f"checks: {checks}", f"tests before: {data.before}; after: {data.after}", *data.notes]
+    lines = results_told(data)
     if len(parts) > 1:
         lines += ["the parts; begin each thing that remains with the number of its part:"]
         lines += [f"{number}. {part}" for number, part in enumerate(parts, 1)]

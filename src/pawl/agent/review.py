@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pawl.agent.briefing import shown_diff
+from pawl.agent.briefing import results_told, shown_diff
 from pawl.agent.context import TurnInput
 from pawl.agent.delivery_check import answered, check_delivery
 from pawl.agent.nodes import PASSED_OVER, Workbench
@@ -67,8 +67,7 @@ def qa(bench: Workbench, place: RunCursor) -> NodeOutcome:
 def _reviewed(bench: Workbench, changes: ChangeSet) -> Review | None:
     """None where the reviewer could not be asked or said nothing of use."""
     record = bench.record
-    checks = ", ".join(f"{step} {standing}" for step, standing, _ in record.data.verdicts) or "none ran"
-    summary = f"checks: {checks}\nthe change:\n{shown_diff(bench.shop, changes)}"
+    summary = "\n".join((*results_told(record.data), "the change:", shown_diff(bench.shop, changes)))
     talk = f"qa {changes.digest[:12]}"
     line = TurnInput(talk=talk, role=RoleName.REVIEWER, text="Review the change.", stage=Stage.QA, summary=summary)
     try:

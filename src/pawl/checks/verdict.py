@@ -369,7 +369,7 @@ class _Case:
             chance = "; what passes now passes by chance" if checked.witnesses else ""
             self.unproved.append(f"nothing that runs was changed{chance}")
         others = checked.before.counts is not None and checked.before.counts.passed > 0
-        if checked.alone is not None and not (checked.own or checked.witnesses or others):
+        if proved and checked.alone is not None and not (checked.own or checked.witnesses or others):
             self.unproved.append("the only tests that pass were written in the run, and pass without the change too")
         self.notes += [f"{test} was written in the run: it fails without the change" for test in checked.own[:MOST_OWN]]
         self.unproved += checked.reaching

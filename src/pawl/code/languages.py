@@ -186,4 +186,8 @@ def pattern_of_tests(ending: str) -> re.Pattern[str]:
 
 
 def _either(globs: Iterable[str]) -> str:
-    return f"(?:{'|'.join(re.escape(one).replace(re.escape('*'), '[^/]*') for one in globs) or '(?!)'})"
+    meant = {re.escape("*"): "[^/]*", re.escape("[0-9]"): "[0-9]"}
+    patterns = (
+        functools.reduce(lambda text, pair: text.replace(*pair), meant.items(), re.escape(one)) for one in globs
+    )
+    return f"(?:{'|'.join(patterns) or '(?!)'})"
