@@ -1,12 +1,13 @@
 """What `pawl do` costs on loopback: a file is read, one line mended, the tests run, the work finished and verified.
 
-    python benchmarks/do.py [--rounds 5] [--turns 200]
+    python benchmarks/do.py [--rounds 5] [--turns 200] [--answer SECONDS]
 
-The model answers at once. Overhead is the wall time without the model's and that of the test runs: the one that the
-model asks for and that of the verification, each as long as the same command takes by itself; the tests without the
-change run beside the model. The tail is from the last answer to the exit, the verification included; less the test run
-it is `tail_less_tests_s`. Then the run of many turns, in each of which the command `true` is run. Tokens are bytes by
-four. The last line is JSON for programs.
+The model answers at once, or after SECONDS, which are not counted. Overhead is the wall time without the model's and
+that of the test runs: the one that the model asks for and that of the verification, each as long as the same command
+takes by itself. The tests without the change run beside the model: one that answers at once is waited for no longer
+than they take, one that takes its time hides them. The tail is from the last answer to the exit, the verification
+included; less the test run it is `tail_less_tests_s`. Then the run of many turns, in each of which the command `true`
+is run. Tokens are bytes by four. The last line is JSON for programs.
 
 On a busy machine wall times say little. `first_cpu_s` is the processor time of Pawl's own process until the first
 request, and the last column holds each time against the same kind of time of `python -c pass` in the same run.
@@ -55,14 +56,14 @@ local = true
 """
 
 
-def measured(top: Path, calls: list[dict[str, object]], request: str) -> dict[str, float]:
+def measured(top: Path, calls: list[dict[str, object]], request: str, answer: float = 0.0) -> dict[str, float]:
     """One run in a fresh workspace against a fresh server."""
     folder = Path(tempfile.mkdtemp(dir=top))
     for name, text in FILES.items():
         (folder / name).write_text(text)
     (top / "calls.json").write_text(json.dumps(calls))
     server = subprocess.Popen(
-        [sys.executable, str(HERE / "model_server.py"), str(top / "calls.json")],
+        [sys.executable, str(HERE / "model_server.py"), str(top / "calls.json"), str(answer)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert server.stdin is not None and server.stdout is not None
@@ -89,7 +90,7 @@ def measured(top: Path, calls: list[dict[str, object]], request: str) -> dict[st
         raise SystemExit(out.decode())
     gaps = [after - before for before, after in zip(seen["answers"], seen["arrivals"][1:], strict=False)]
     return {
-        "wall_s": ended - started,
+        "wall_s": ended - started - answer * len(seen["answers"]),
         "tail_s": ended - seen["answers"][-1],
         "cpu_s": used.ru_utime + used.ru_stime - spent.ru_utime - spent.ru_stime,
         "first_request_s": seen["arrivals"][0] - started,
@@ -167,11 +168,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--turns", type=int, default=200)
+    parser.add_argument("--answer", type=float, default=0.0, help="seconds that each answer of the model takes")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         top = Path(name).resolve()
         tests, start = tests_alone(top, options.rounds), bare(2 * options.rounds)
-        runs = [measured(top, FIX, "fix the bug in after") for _ in range(options.rounds + 1)][1:]
+        runs = [measured(top, FIX, "fix the bug in after", options.answer) for _ in range(options.rounds + 1)][1:]
         true = [{"name": "run_command", "arguments": {"command": f"true {n}"}} for n in range(options.turns)]
         many = measured(top, true, "write nothing at all into calc.py")
     wall = statistics.median(run["wall_s"] for run in runs)

@@ -1,4 +1,4 @@
-"""A model on loopback for measuring: it answers at once, with the tool calls that it was given, then with words."""
+"""A model on loopback for measuring: it answers with the tool calls that it was given, then with words."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from pathlib import Path
 class Server:
     """Keeps, for every request, when it was whole, when its answer was out, and how long it was."""
 
-    def __init__(self, calls: list[dict]) -> None:
+    def __init__(self, calls: list[dict], seconds: float = 0.0) -> None:
         self.calls = calls
+        self.seconds = seconds
         self.arrivals: list[float] = []
         self.answers: list[float] = []
         self.sizes: list[int] = []
@@ -43,6 +44,7 @@ class Server:
             buffer = buffer[size:]
             self.arrivals.append(time.monotonic())
             self.sizes.append(size)
+            threading.Event().wait(self.seconds)
             number = len(self.arrivals)
             body = self._answer(number)
             connection.sendall(
@@ -70,8 +72,8 @@ class Server:
 
 
 def main() -> None:
-    """Serves until stdin closes, then tells what was seen. The word names a file of the calls to make."""
-    server = Server(json.loads(Path(sys.argv[1]).read_text()))
+    """Serves until stdin closes, then tells what was seen. Words: a file of the calls, seconds an answer."""
+    server = Server(json.loads(Path(sys.argv[1]).read_text()), *map(float, sys.argv[2:]))
     print(server.port, flush=True)
     sys.stdin.read()
     print(json.dumps({"arrivals": server.arrivals, "answers": server.answers, "sizes": server.sizes}), flush=True)

@@ -95,7 +95,8 @@ def _is_made(place: str, form: RequestForm) -> bool:
 
 def _objects(kind: str, words: str, is_there: Callable[[str], bool]) -> tuple[tuple[str, ...], bool]:
     """The places that the sentences of a kind are about, and whether they are about the tests."""
-    said = [match[match.lastgroup or 0] for match in _sentences(kind).finditer(words)]
+    pattern = _sentences(tuple(row for row, *parts in _rows(kind) if all(part.search(words) for part in parts)))
+    said = [match[match.lastgroup or 0] for match in pattern.finditer(words)] if pattern else []
     named = dict.fromkeys(place for text in said for place in _places(text, is_there))
     rest = [functools.reduce(lambda left, place: left.replace(place, ""), named, text) for text in said]
     return tuple(named), any(map(_TESTS.search, rest))
@@ -115,12 +116,19 @@ def _inside(place: str, workspace: str) -> str:
 
 
 @functools.cache
-def _sentences(kind: str) -> re.Pattern[str]:
-    rows = phrase_file()["bounds"]
-    item = rf"(?<![A-Za-z0-9_.*@+/,-])(?:{rows['filler']}){{0,5}}[\"'`]?(?:{rows['tests']}|{_PLACE})[\"'`]?"
-    what = rf"(?P<what>(?>{item}(?:\s*(?:,|{rows['and']})\s*{item}){{0,12}}))"
-    patterns = [one.replace("<what>", what.replace("?P<what>", f"?P<what{at}>")) for at, one in enumerate(rows[kind])]
-    return re.compile("|".join(patterns), re.IGNORECASE)
+def _rows(kind: str) -> tuple[tuple[str, *tuple[re.Pattern[str], ...]], ...]:
+    """Each sentence, and what of it stands around its places: without that in a request it is not worth compiling."""
+    rows = phrase_file()["bounds"][kind]
+    return tuple((row, *(re.compile(part, re.IGNORECASE) for part in row.split("<what>"))) for row in rows)
+
+
+@functools.cache
+def _sentences(rows: tuple[str, ...]) -> re.Pattern[str] | None:
+    words = phrase_file()["bounds"]
+    item = rf"(?<![A-Za-z0-9_.*@+/,-])(?:{words['filler']}){{0,5}}[\"'`]?(?:{words['tests']}|{_PLACE})[\"'`]?"
+    what = rf"(?P<what>(?>{item}(?:\s*(?:,|{words['and']})\s*{item}){{0,12}}))"
+    patterns = [one.replace("<what>", what.replace("?P<what>", f"?P<what{at}>")) for at, one in enumerate(rows)]
+    return re.compile("|".join(patterns), re.IGNORECASE) if rows else None
 
 
 @functools.cache
