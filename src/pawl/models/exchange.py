@@ -302,9 +302,13 @@ class RequestAttempt:
         timeouts, model = self._patience.timeouts, repr(self._endpoint.model)
         if self._progress:
             message = f"{model} fell silent in the middle of its answer for {timeouts.idle:g} s"
+            advice = "try again, or use another model"
         else:
             message = f"{model} said nothing for {timeouts.first_byte:g} s"
-        return AttemptFault(error=ModelTimedOut(message, advice="try again, or use another model"), again=True)
+            advice = (
+                f"try again, use another model, or raise first_word_seconds of [providers.{self._endpoint.provider}]"
+            )
+        return AttemptFault(error=ModelTimedOut(message, advice=advice), again=True)
 
 
 async def _start_of(response: httpx2.Response) -> bytes:

@@ -185,12 +185,15 @@ class Endpoint:
         return self.quirks.schema or self.format.schema
 
 
+FIRST_WORD = 120.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
     """In seconds, all by the monotonic clock. Pings are no progress."""
 
     connect: float = 10.0
-    first_byte: float = 120.0
+    first_byte: float = FIRST_WORD
     """From the connection to the first thing that the model says."""
     idle: float = 60.0
     """Between two things that the model says."""
@@ -225,6 +228,8 @@ class Provider:
     """Its name in genai-prices; empty when its prices are unknown."""
     families: tuple[str, ...] = ()
     called: tuple[str, ...] = ()
+    first_word_seconds: Annotated[float, AtLeast(1)] = FIRST_WORD
+    """How long its models may be silent before they begin to answer; one that reads on a processor takes minutes."""
     quirks: Mapping[str, object] = field(default_factory=dict)
     """Fields of `endpoint.Quirks`, as a configuration has them."""
 

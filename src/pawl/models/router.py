@@ -532,7 +532,8 @@ class Models:
             strategy=own_strategy(config.retry_strategy) if config.retry_strategy else None,
         )
         # No request takes longer than all of the run may.
-        timeouts = Timeouts(whole=min(Timeouts().whole, config.budget.seconds))
+        silent = config.providers[name.provider].first_word_seconds
+        timeouts = Timeouts(first_byte=silent, whole=min(max(Timeouts().whole, silent), config.budget.seconds))
         return fitted(WireModel(endpoint, transport, timeouts=timeouts, retries=retries), self.can(str(name)), edits)
 
     def _local(self, name: ModelName) -> Model:

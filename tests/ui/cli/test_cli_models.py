@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from models.provider_socket import ProviderSocket, provider, refusal, whole
+from models.provider_socket import ProviderSocket, head, hold, provider, refusal, whole
 from ui.cli.console import Pawl
 
 from pawl.models.providers import builtin
@@ -69,6 +69,14 @@ def test_a_model_that_is_served_and_answers_is_ready(pawl: Pawl, settings: Setti
     assert playing.requests[0].target == "/v1/models"
     assert playing.requests[0].headers["authorization"] == f"Bearer {CANARY}"
     assert CANARY not in said.out + said.err
+
+
+def test_how_long_a_model_may_be_silent_is_the_users_to_say(pawl: Pawl, settings: Settings):
+    with provider([head(), hold]) as playing:
+        settings(f"model_retries = 0\n{here(playing, 'first_word_seconds = 1')}")
+        said = pawl("ask", "what is this?")
+    assert said.code == 75
+    assert "'here/m' said nothing for 1 s" in said.err and "first_word_seconds of [providers.here]" in said.err
 
 
 def test_a_model_that_the_server_does_not_list_is_not_ready(pawl: Pawl, settings: Settings):
