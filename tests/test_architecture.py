@@ -62,7 +62,7 @@ OUTERMOST = frozenset({"benchmarks/repair_package.py", "benchmarks/repair_right.
 """Modules that hold the outermost loop of a process, where nothing is left to catch what was not expected."""
 
 ROOM_LINES = {
-    "ui": 13440,  # `pawl queue`, also on a server; the page changes itself, shows specifications; `pawl spec`.
+    "ui": 13480,  # A window that changes its size; `pawl queue`; the page shows specifications; `pawl spec`.
     "agent": 22800,  # The queue, on one machine or many; what proves each task of `pawl spec`; forms of drafts.
     "repair": 11550,  # Reports that a project makes itself; clues beside the tests; stages of a search.
     "checks": 11385,  # Named tests run with the runner of the project, set up as its script says; forged reports.

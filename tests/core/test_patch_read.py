@@ -195,7 +195,7 @@ def test_one_path_outside_refuses_the_whole_patch(third):
 
 MISFITS = {
     "no such file": (b"--- a/g\n+++ b/g\n" + HUNK, "'g' .*there is no such file"),
-    "a directory": (b"--- a/d\n+++ b/d\n" + HUNK, "'d' .*a directory stands there"),
+    "a directory": (b"--- a/d\n+++ b/d\n" + HUNK, "'d' .*a directory is there"),
     "a link": (
         b"diff --git a/l b/l\nindex 1111111..2222222 100644\n--- a/l\n+++ b/l\n@@ -1 +1 @@\n-x\n+y\n",
         "'l' .*it is a link, the patch expects a file",
@@ -218,7 +218,7 @@ MISFITS = {
     "it exists and is the same": (b"--- /dev/null\n+++ b/one\n@@ -0,0 +1 @@\n+x\n", "'one' .*exists with this content"),
     "a directory in the way": (
         b"--- /dev/null\n+++ b/d\n@@ -0,0 +1 @@\n+other\n",
-        "'d' .*a directory stands where it is to be made",
+        "'d' .*a directory is in its place",
     ),
     "a file above": (b"--- /dev/null\n+++ b/f/x\n@@ -0,0 +1 @@\n+x\n", "'f/x' .*'f' is a file, not a directory"),
     "more to delete": (b"--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-line 1\n", "'f' .*holds 11 lines"),

@@ -484,7 +484,7 @@ def test_p28_an_answer_that_only_drips_ends_with_the_deadline(wire: Wire):
         error = failure_of(model)
         assert server.gone.wait(10), "the connection is given up"
     assert isinstance(error, errors.ModelTimedOut)
-    assert "not done after 0.4 s" in str(error)
+    assert "not done within 0.4 s" in str(error)
     assert len(server.requests) == 1, "another attempt would drip as well"
 
 

@@ -298,7 +298,7 @@ class _Talk:
             if self._composed().decision.contract:
                 raise
             calls = self.messages[-1].calls
-            self._refuse(calls, "not finished: the time was up")
+            self._refuse(calls, "not finished: time ran out")
             return self._spoken(self._last_words(), LoopEnd.OUT_OF_TIME)
 
     def _answered(self) -> Spoken:

@@ -259,7 +259,7 @@ def audited(shop: Project, run: str | None) -> dict[str, Any]:
 
 def as_markdown(found: Row) -> str:
     """The report of one run: what it was for, its tiers, its attempts, and how cost and failures went."""
-    ended = f"{found['why']}: {found['reason']}" if found["ended"] else "under way, or interrupted"
+    ended = f"{found['why']}: {found['reason']}" if found["ended"] else "running, or interrupted"
     lines = [
         f"# Run {found['run']}",
         "",

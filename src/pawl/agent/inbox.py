@@ -26,7 +26,7 @@ class Inbox:
 
     def say(self, text: str) -> None:
         if not text.strip():
-            raise UsageError("there is nothing to say", advice="say what is to be done differently")
+            raise UsageError("there is nothing to say", advice="say what to do differently")
         with self._lock:
             self._words.append(text)
             self._changed = True
@@ -45,7 +45,7 @@ class Inbox:
 
     def add(self, order: RunRequest) -> None:
         if not order.text.strip():
-            raise UsageError("there is no request", advice="say what is to be done afterwards")
+            raise UsageError("there is no request", advice="say what to do next")
         with self._lock:
             self._orders.append(order)
             self._changed = True

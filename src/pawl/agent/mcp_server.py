@@ -136,7 +136,7 @@ class ToolServer:
         version = meta.get(f"{_META}protocolVersion")
         if version not in (None, MODERN):
             supported = {"supported": [MODERN, *OLDER], "requested": version}
-            raise RpcError(_VERSION, "this version of the protocol is not spoken here", supported)
+            raise RpcError(_VERSION, "this version of the protocol is not supported", supported)
         stamp, fresh = (_STAMP, _FRESH) if version else ({}, {})
         match method:
             case "initialize":
@@ -264,7 +264,7 @@ class CommandCaller:
         if "asks" in tool and self.may_promote:
             words[1:1] = tool.get("unasked", ())
         elif self.takes_back(str(call.arguments.get("request", ""))):
-            return failure("nothing was taken back: a person is asked first, so call undo with the entry")
+            return failure("nothing was undone: a person is asked first, so call undo with the entry")
         elif "asks" in tool:
             shown, bound = self._question(tool["asks"], call)
             said = call.ask(shown)

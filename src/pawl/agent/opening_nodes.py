@@ -282,7 +282,7 @@ def _command(bench: Workbench, command: str) -> Action:
     except ValueError as error:
         raise UsageError(f"the command {command!r} cannot be read: {error}", advice="close the quotes") from error
     if not words:
-        raise UsageError("it is not clear what is to be run", advice="name the command, such as 'run main.py'")
+        raise UsageError("it is not clear what to run", advice="name the command, such as 'run main.py'")
     seconds = bench.within(bench.shop.config.settings.run_seconds)
     # A shell reads it, as it would for the user; it is confined like any other command.
     request = CommandRequest(argv=words if _is_plain(command) else ("/bin/sh", "-c", command), seconds=seconds)

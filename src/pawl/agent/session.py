@@ -330,8 +330,8 @@ class Session:
             self._check_model(made.model)
         if made.test_command and self._lacks(made.test_command):
             raise UsageError(
-                f"{made.test_command[0]!r}, which is to run the tests, is not installed",
-                advice="name a command that is there with --test 'CMD'",
+                f"{made.test_command[0]!r}, which runs the tests, is not installed",
+                advice="name an installed command with --test 'CMD'",
             )
         return made
 
@@ -417,7 +417,7 @@ class Session:
     def _edit(self, run: str, given: ApprovalResponse) -> None:
         if given.answer is not ApprovalAnswer.APPROVE or given.hunks:
             raise UsageError(
-                "an edited patch is an approval of all of it", advice="leave out the hunks, or reject it with a reason"
+                "an edited patch approves all of it", advice="leave out the hunks, or reject it with a reason"
             )
         from pawl.agent.edited_change import edited
 

@@ -17,7 +17,7 @@ from pawl.agent.tools.toolbox import LateBench, ToolSession
 from pawl.checks.signs import shows_dev_server
 from pawl.code.librarian import source_files
 from pawl.core.change import EMPTY, Change, ChangeSet, Checkpoint, EntryKind, EntryState, NewEntry, Node, NodeKind
-from pawl.core.diagnostic import CheckResult, Verdict, counts_json
+from pawl.core.diagnostic import CheckBegun, CheckResult, Verdict, counts_json
 from pawl.core.errors import Conflicted, PawlError, UsageError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.patch import content, hunks, select, summary
@@ -202,6 +202,8 @@ class BenchWorks:
         if self.record.data.ground not in ("", ground):
             # Somebody changed files since: what was measured without the change is of another workspace.
             self._measured(self.verifier.tests())
+        if self.known_before() is None:
+            self.verifier.listen(CheckBegun("the tests without the change"))
         checked = self.verifier.evidence(changes, self.before())
         self.record.keep(replace(self.record.data, ground=ground))
         return checked
@@ -338,7 +340,7 @@ class BenchWorks:
             self.record.keep(replace(self.record.data, base=base))
         records = self.shop.store.requests.records(self.shop.workspace, run=self.record.run)
         signed = trailer(settings.attribution, records[-1].model if records else "")
-        return commit_changes(self.shop, changes, f"{one_line(redacted(title), LONGEST_TITLE)}\n{signed}", base)
+        return commit_changes(self.shop, changes, f"{_subject(title)}\n{signed}", base)
 
     def keep(self, changes: ChangeSet, title: str, reason: str, verified: str = "") -> int:
         """Keep the changes as an entry; `verified` is the digest of what its verdict is about, if not of them alone."""
@@ -348,8 +350,8 @@ class BenchWorks:
         return self.shop.keep(self._entry(title, reason, verified or changes.digest), changes)
 
     def _entry(self, title: str, reason: str, verified: str) -> NewEntry:
-        short, evidence = one_line(redacted(title), LONGEST_TITLE), self.record.evidence(verified)
-        return self.shop.new_entry(EntryKind.EDIT, f"do: {short}", reason, evidence=evidence)
+        evidence = self.record.evidence(verified)
+        return self.shop.new_entry(EntryKind.EDIT, f"do: {_subject(title)}", reason, evidence=evidence)
 
     def _captured(self) -> tuple[ChangeSet, tuple[HeldBack, ...]]:
         """The changes of the bench, and those that are held back. What a rule asks about is asked with the rest. Where
@@ -418,6 +420,11 @@ def is_there(shop: Project, path: str) -> bool:
 def shortened(result: CheckResult) -> CheckResult:
     """With as many findings as the record keeps."""
     return replace(result, findings=result.findings[:MOST_FINDINGS], old=result.old[:MOST_FINDINGS])
+
+
+def _subject(request: str) -> str:
+    """The first line of a request, as the title of its entry and of its commit."""
+    return one_line(redacted(request).strip().partition("\n")[0], LONGEST_TITLE)
 
 
 def trailer(attribution: str, model: str) -> str:

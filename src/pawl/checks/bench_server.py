@@ -159,7 +159,7 @@ class BenchServer:
         settings = verify_settings(shop.config)
         serving = found_in(subject, settings.dev_server)
         if serving is None:
-            raise NotFound("the project has no dev server that is known", advice="run what it has with run_command")
+            raise NotFound("the project has no dev server that Pawl knows", advice="run what it has with run_command")
         if serving.server.program and (missing := missing_modules(subject.files)):
             raise ServerUnavailable(missing, advice="the user can install them: pawl verify --install")
         forwarder = self._closing.enter_context(Forwarder(settings.dev_services))

@@ -169,7 +169,7 @@ def read_told(line: str) -> dict[str, Any]:
     except Unreadable:
         told = None
     plain = isinstance(told, dict) and str(told.get("ready", "0")).isdecimal()
-    return told if plain else {"failed": "what it told cannot be read"}
+    return told if plain else {"failed": "what it said cannot be read"}
 
 
 def execution(host: Host, limits: Limits, asked: str, joint: int) -> Execution:
@@ -194,7 +194,7 @@ class ServerAnswers:
 
         serving = found_in(subject, self.own)
         if serving is None:
-            return skipped(self.name, "the project has no dev server that is known")
+            return skipped(self.name, "the project has no dev server that Pawl knows")
         if serving.server.program and (missing := missing_modules(subject.files)):
             return skipped(self.name, missing)
         limits = dataclasses.replace(subject.limits, seconds=SECONDS + _GRACE_SECONDS)

@@ -89,12 +89,12 @@ class Nested:
 
 _PYTHON_CONFIG = ("pyproject.toml", "setup.cfg", "setup.py", "requirements*.txt", "*.lock", "*.ini", "*.toml")
 _ABSENT = {
-    CheckKind.SYNTAX: "no language whose syntax can be checked by itself",
+    CheckKind.SYNTAX: "no language whose syntax can be checked on its own",
     CheckKind.TYPES: "the project has no type checker",
-    CheckKind.DIAGNOSTICS: "no language server is asked here",
+    CheckKind.DIAGNOSTICS: "no language server is used here",
     CheckKind.LINT: "the project has no linter",
     CheckKind.BUILD: "the project has no build",
-    CheckKind.SERVER: "the project has no dev server that is known",
+    CheckKind.SERVER: "the project has no dev server that Pawl knows",
 }
 _NO_TESTS = "no test specified"
 """The placeholder for a test command in a new package.json."""

@@ -207,7 +207,7 @@ def amount(number: int, thing: str) -> str:
 
 NONE_RAN = "no tests ran"
 _LACKED = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
-NONE_CHOSEN = "none of its tests is chosen"
+NONE_CHOSEN = "none of its tests was chosen"
 
 
 def for_tests(subject: Subject, tests: Sequence[str]) -> Subject | None:

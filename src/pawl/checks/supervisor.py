@@ -85,7 +85,7 @@ def _serve(shop: Project, keeper: _Keeper, cancel: CancelToken, asked: dict[str,
             raise NotFound(lacking[0], advice="or install them yourself")
         if serving is None:
             raise NotFound(
-                "the project has no dev server that is known",
+                "the project has no dev server that Pawl knows",
                 advice="known are Vite, Next.js, Create React App, uvicorn, Flask and Django",
             )
         services = verify_settings(shop.config).dev_services

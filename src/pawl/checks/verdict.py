@@ -284,7 +284,7 @@ class _Case:
                 self.notes += [f"{result.step}: {one}" for one in found]
             elif result.standing is Status.FAIL and self.wanted.red and is_for_want_of_code(result, self.checked.paths):
                 self.notes += [
-                    f"{one.test or one.place} fails, as it is to: {one.first_line}" for one in result.findings
+                    f"{one.test or one.place} fails, as it should: {one.first_line}" for one in result.findings
                 ]
             elif result.standing is Status.FAIL:
                 self.refused.append(f"{result.step}: {result.reason}")
@@ -397,7 +397,7 @@ class _Case:
         parts = [suite.part for suite in checked.suites if suite.part]
         self.notes += parts
         if self.wanted.all_tests and not checked.witnesses:
-            self.unproved += [f"all tests are to pass: {part}" for part in parts]
+            self.unproved += [f"all tests must pass: {part}" for part in parts]
         if not checked.reached and not checked.witnesses and not checked.own:
             self.unproved.append("no test that ran is known to reach the change")
 

@@ -283,7 +283,7 @@ class _Resolving:
         """The node that the patch starts from, which must be there and of the right kind."""
         node = self._node(patch.old_path)
         if node is None or is_directory(node):
-            found = "a directory stands there" if node is not None else "there is no such file"
+            found = "a directory is there" if node is not None else "there is no such file"
             raise _NoFit(RejectedHunk(path=patch.old_path, line=patch.line, problem=found))
         if patch.old_mode is not None and (patch.old_mode == LINK_MODE) != (node.kind is NodeKind.LINK):
             expected = "a link" if patch.old_mode == LINK_MODE else "a file"
@@ -338,7 +338,7 @@ class _Resolving:
             return
         emptied = {parent for other in freed for parent in parents(other) if path == parent or path in parents(parent)}
         if not emptied:
-            problem = "a directory stands where it is to be made"
+            problem = "a directory is in its place"
             self.misfits.append(RejectedHunk(path=path, line=patch.line, problem=problem))
         for folder in emptied - {path}:
             self._node(folder)

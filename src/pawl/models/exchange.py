@@ -107,7 +107,7 @@ class _Asking:
         finally:
             self._patience.drop(limit)
         raise ModelTimedOut(
-            f"{self._endpoint.model!r} was not done after {whole:g} s",
+            f"{self._endpoint.model!r} was not done within {whole:g} s",
             advice="ask for less at once, or use another model",
         )
 

@@ -389,7 +389,7 @@ class Ledger:
 
     @property
     def held(self) -> Decimal:
-        """The money held back for requests under way."""
+        """The money reserved for requests in progress."""
         with self._lock:
             return self._held_money()
 
@@ -453,7 +453,7 @@ class Ledger:
     def _check_money(self, model: str, most: Decimal, budget: Decimal, how: str) -> None:
         held, spent = self._held_money(), self._spent.money
         if spent + held + most > budget:
-            under_way = f", {dollars(held)} held back for requests under way" if held else ""
+            under_way = f", {dollars(held)} reserved for requests in progress" if held else ""
             raise BudgetExceeded(
                 f"the next request to {model!r} could cost {dollars(most)}{how}; "
                 f"{dollars(spent)} of the budget of {dollars(budget)} is spent{under_way}",
@@ -464,7 +464,7 @@ class Ledger:
         held = sum(hold.tokens for hold in self._holds.values())
         spent = self._spent.tokens
         if spent + held + most > budget:
-            under_way = f", {held:,} held back for requests under way" if held else ""
+            under_way = f", {held:,} reserved for requests in progress" if held else ""
             raise BudgetExceeded(
                 f"the next request to {model!r} could take {most:,} tokens{how}; "
                 f"{spent:,} of the budget of {budget:,} are used{under_way}",

@@ -293,7 +293,7 @@ class PythonGround(RepairGround):
             return None
         self._apart = True
         self.note_tests("hanging", taken.hanging)
-        self.note_tests("ends the interpreter, left aside", taken.ending)
+        self.note_tests("ends the interpreter, skipped", taken.ending)
         words = dict(zip(taken.failing, taken.said, strict=True)) | dict.fromkeys(taken.hanging, "did not end")
         words |= dict.fromkeys(taken.ending, "it ends the interpreter")
         codes = dict.fromkeys(taken.hanging, HANGS) | dict.fromkeys(taken.ending, ENDS)
@@ -383,7 +383,7 @@ class PythonGround(RepairGround):
             advice = "write one in a file named test_*.py, or name the command that runs them with --test 'CMD'"
             return NoTests(f"no tests found: {self.framework} ran and found none", advice=advice)
         python = self.subject.python.removeprefix(f"{self.shop.workspace}/")
-        advice = "name a command that is there with --test 'CMD'"
+        advice = "name an installed command with --test 'CMD'"
         if not self.request.test_command:
             advice = f"install it with: {python} -m pip install {self.framework}; or {advice}"
         return CannotFix(f"the tests cannot run: {verdict.reason}", advice=advice)

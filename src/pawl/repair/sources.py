@@ -412,9 +412,7 @@ def _similar(path: str, known: Sequence[str]) -> str:
     close = difflib.get_close_matches(path, known, n=1) or [
         name for name in known if PurePosixPath(name).name == PurePosixPath(path).name
     ]
-    return (
-        f"did you mean {close[0]!r}?" if close else "name a file or folder that is there and that git does not ignore"
-    )
+    return f"did you mean {close[0]!r}?" if close else "name an existing file or folder that git does not ignore"
 
 
 def _belongs(finding: Diagnostic, target: str) -> bool:

@@ -297,7 +297,7 @@ def _env_value(text: str, at: int, source: str, line: int) -> tuple[str, int]:
 def _checked_value(value: str, name: str, quote: str, source: str, line: int) -> str:
     if quote != "'" and _FILLED_IN.search(value):
         raise _env_mistake(
-            source, line, f"asks for {name} to be filled in, which is not done", "write the value, or use single quotes"
+            source, line, f"refers to {name}, which Pawl does not expand", "write the value, or use single quotes"
         )
     if quote == '"':
         value = _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[0]), value)

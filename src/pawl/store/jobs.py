@@ -270,7 +270,7 @@ class Jobs(StorePart):
             if job.state is not JobState.ENDED or job.outcome is JobOutcome.DONE:
                 raise Refused(
                     f"job {number} is {job.standing}",
-                    advice="only a job that has ended, and is not done, can be retried",
+                    advice="only a job that ended without being done can be retried",
                 )
             self._database.run(
                 "UPDATE job SET state = 'queued', outcome = NULL, ended = NULL, attempts = 0, sent_back = 0,"

@@ -250,7 +250,7 @@ def _checked_program(program: str, workspace: str) -> str:
     try:
         status = os.stat(real)
     except OSError as error:
-        why = error.strerror or "it cannot be looked at"
+        why = error.strerror or "it cannot be inspected"
         raise ConfigError(f"{program!r}: {why}", advice="put its words into args; no shell reads it") from error
     if not stat.S_ISREG(status.st_mode) or not os.access(real, os.X_OK):
         raise ConfigError(f"{program!r} is not a program", advice="name a file that can be executed")

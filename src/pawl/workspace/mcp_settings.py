@@ -180,7 +180,7 @@ def project_servers(text: str) -> Iterator[tuple[str, McpServer, str]]:
     try:
         servers = read_json(text or "{}").get("mcpServers", {}).items()
     except (Unreadable, AttributeError) as error:
-        raise ConfigError(f"{MCP_FILE!r} cannot be read: {error}", advice='it holds {"mcpServers": {…}}') from error
+        raise ConfigError(f"{MCP_FILE!r} cannot be read: {error}", advice='it must hold {"mcpServers": {…}}') from error
     for name, given in servers:
         try:
             server = typed(McpServer, given)

@@ -336,8 +336,8 @@ def test_tests_that_cannot_be_run_are_told_before_work_begins(project: Project, 
     )
     assert (said.code, said.out) == (42, "")
     assert said.err == (
-        "pawl: 'no-such-program', which is to run the tests, is not installed\n"
-        "      name a command that is there with --test 'CMD'\n"
+        "pawl: 'no-such-program', which runs the tests, is not installed\n"
+        "      name an installed command with --test 'CMD'\n"
     )
     # What may be written by the run itself is not looked for.
     said = pawl("do", "--test", "./check.sh", "run the tests")

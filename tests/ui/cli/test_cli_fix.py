@@ -333,7 +333,7 @@ def test_a_test_that_ends_the_interpreter_is_left_aside_and_the_others_are_mende
     said = pawl("fix")
     assert said.code == 5, said
     assert (pawl.workspace / "app.py").read_text() == RIGHT
-    assert "note: ends the interpreter, left aside: test_app.Numbers.test_leaves" in said.lines
+    assert "note: ends the interpreter, skipped: test_app.Numbers.test_leaves" in said.lines
     assert said.lines[-1] == "the rest is not fixed: 1 of the tests ended the interpreter"
 
 
@@ -498,7 +498,7 @@ def test_wrong_requests_are_refused_with_the_next_step(project: Project):
         1,
         [
             "pawl: the tests cannot run: 'no-such-program' is not installed",
-            "      name a command that is there with --test 'CMD'",
+            "      name an installed command with --test 'CMD'",
         ],
     )
 

@@ -133,7 +133,7 @@ def test_verify_of_a_clean_workspace_runs_what_the_last_commit_reaches_and_never
     commit(pawl)
     said = pawl("verify", "--only", "tests")
     assert said.code == 6, said
-    assert "none of its tests is chosen; whole suite not run (about " in said.out
+    assert "none of its tests was chosen; whole suite not run (about " in said.out
     (pawl.workspace / "app.py").write_text(APP + "\n\nLIMIT = 3\n")
     commit(pawl)
     said = pawl("verify", "--only", "tests")

@@ -124,7 +124,7 @@ WRONG_REQUESTS = [
     (["patch", "--old", "x"], "--old and --new need --path"),
     (["patch", "--path", "x"], "--path needs --old and --new, and no patch file"),
     (["history", "-C", "nowhere"], "there is no folder 'nowhere'"),
-    (["history", "-C", ""], "-C names no folder"),
+    (["history", "-C", ""], "-C does not name a folder"),
     (["history", "-C", "README.md"], "'README.md' is not a folder"),
     (["verify", "-C", "/"], "'/' holds your home folder, so it cannot be a workspace"),
 ]

@@ -95,7 +95,7 @@ export function Evidence({ report }: { report: Report }) {
             return (
               <span key={one.step} title={one.reason} className={`step ${tone}`}>
                 {one.step} {sign}
-                {sign === "!" && " (told, not counted)"}
+                {sign === "!" && " (shown, not counted)"}
               </span>
             );
           })}

@@ -57,7 +57,9 @@ class QueueServer:
                 "a queue on a server needs packages that are not installed", advice=with_extra("queue")
             ) from error
         if not url.startswith(SCHEMES):
-            raise UsageError("the queue is no address of a PostgreSQL server", advice="postgres://USER@HOST/DATABASE")
+            raise UsageError(
+                "the queue is not the address of a PostgreSQL server", advice="postgres://USER@HOST/DATABASE"
+            )
         try:
             parts = conninfo_to_dict(url)
         except ProgrammingError as error:
@@ -137,7 +139,7 @@ class QueueServer:
         said = redacted(" ".join(why.split()))
         return QueueUnreachable(
             f"the queue on {self.shown} does not answer: {said}",
-            advice="is the server up, and the address right? What runs goes on when it is back",
+            advice="is the server up, and the address right? Running jobs continue when it is back",
         )
 
     def _set_up(self, connection: psycopg.Connection[Any]) -> None:
@@ -157,7 +159,7 @@ class QueueServer:
                     connection.execute(own)
         version = connection.execute("SELECT version FROM pawl_queue").fetchone()["version"]  # type: ignore[index]
         if version > VERSION:
-            raise ConfigError("a newer Pawl has set up this queue", advice="upgrade Pawl on this machine")
+            raise ConfigError("this queue was set up by a newer Pawl", advice="upgrade Pawl on this machine")
 
 
 def now(answer: Coroutine[Any, Any, Any]) -> Any:

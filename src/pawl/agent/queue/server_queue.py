@@ -150,7 +150,7 @@ class ServerQueue:
         ]
         for one in job.after:
             if one.job is None:
-                raise UsageError(f"{one.run!r} is no run of a job", advice="on a server, name a job of the queue")
+                raise UsageError(f"{one.run!r} is not the run of a job", advice="on a server, name a job of the queue")
             words = (number, one.job, one.failed)
             self.server.rows("INSERT INTO pawl_after (job, earlier, failed) VALUES (%s, %s, %s)", words)
         return int(number)
@@ -503,7 +503,7 @@ class ServerQueue:
             if job.state is not JobState.ENDED or job.outcome is JobOutcome.DONE:
                 raise Refused(
                     f"job {number} is {job.standing}",
-                    advice="only a job that has ended, and is not done, can be retried",
+                    advice="only a job that ended without being done can be retried",
                 )
             run = job.run if job.run and self._state_of(job.run) is RunState.WORKING else None
             self.server.rows(

@@ -60,7 +60,7 @@ def _documents(spec: SpecFolder) -> Iterator[SpecFinding]:
     places = {part: spec.read(part) for part in ("spec.md", "plan.md", "data-model.md", "tasks.md")}
     for name in spec.names("checklists"):
         if boxes := len(_UNCHECKED.findall(spec.read(f"checklists/{name}"))):
-            what = f"{boxes} not checked; that is the reviewer's to do"
+            what = f"{boxes} not checked; that is left to the reviewer"
             yield SpecFinding(level=FindingLevel.WARNING, where=f"checklists/{name}", what=what)
     if path := constitution(spec.shop):
         places[path] = read_text(spec.shop, path)

@@ -128,7 +128,7 @@ def read_tasks(text: str, where: str = "tasks.md") -> TaskList:
     for one in tasks:
         if one.id in seen:
             raise UsageError(
-                f"{where}:{one.line}: {one.id} stands in line {seen[one.id]} already", advice="give it another number"
+                f"{where}:{one.line}: {one.id} is already in line {seen[one.id]}", advice="give it another number"
             )
         seen[one.id] = one.line
     unknown = [(one, name) for one in tasks for name in one.after if name not in seen]

@@ -114,7 +114,7 @@ def _in_order(tasks: Sequence[SpecTask], needs: Sequence[Mapping[int, str]]) -> 
         names = " → ".join(tasks[at].id for at in _cycle(needs, {at for at, number in enumerate(left) if number}))
         raise UsageError(
             f"the tasks wait for each other: {names}",
-            advice="a task waits for what stands above it; correct 'depends on' or their order in tasks.md",
+            advice="a task waits for those above it; correct 'depends on' or their order in tasks.md",
         )
     return order
 
@@ -218,10 +218,10 @@ def _line(one: PlannedTask) -> str:
 
 def read_waves(text: str, tasks: TaskList) -> tuple[tuple[SpecTask, ...], ...]:
     """The waves of a plan as it stands; `UsageError` where it does not fit the tasks."""
-    advice = "make it anew with 'pawl spec orchestrate'"
+    advice = "make it again with 'pawl spec orchestrate'"
     digest = _DIGEST.search(text)
     if digest is None or digest["digest"] != tasks.digest:
-        raise UsageError(f"{PLAN} is not of tasks.md as it stands now", advice=advice)
+        raise UsageError(f"{PLAN} does not match tasks.md as it is now", advice=advice)
     waves: dict[int, list[SpecTask]] = {}
     number = 0
     for line in text.splitlines():

@@ -86,10 +86,10 @@ def _tell(report: Report, call: Call) -> None:
         call.aside.say(f"! {notice}", "bold yellow")
     wrong = [f"{one.path}:{one.line}" for one in report.citations if not one.holds]
     if wrong:
-        call.aside.say(f"! the answer cites what is not there: {', '.join(wrong)}", "bold yellow")
+        call.aside.say(f"! the answer cites what does not exist: {', '.join(wrong)}", "bold yellow")
     if report.cached:
         call.aside.hint(
-            f"{report.model} · the answer of {when(report.cached)}; what it rests on has not changed · $0.00 · "
+            f"{report.model} · the answer of {when(report.cached)}; nothing it rests on has changed · $0.00 · "
             "ask again with: --no-cache"
         )
         return

@@ -75,7 +75,7 @@ def order_after(shop: Project, call: Call, request: FixRequest, outcome: FixOutc
         question = f"let {model} work on what is left, for at most {most}?"
         return order if call.aside.ask(question, "ny", "y/N") == "y" else None
     if model and not options.json:
-        call.aside.say(f"{model} works on what is left, for at most {most}; --no-escalate leaves it at that")
+        call.aside.say(f"{model} works on what is left, for at most {most}; --no-escalate turns that off")
     return order
 
 
@@ -239,7 +239,7 @@ def _advice(report: FixReport, call: Call) -> str:
 
 def _explain(report: FixReport, out: Screen) -> None:
     if report.suspicious:
-        out.say("suspicious lines (how much the failing tests run them and the passing ones do not):")
+        out.say("suspicious lines (run by failing tests more than by passing ones):")
         for line in report.suspicious:
             out.say(f"  {line.score:.2f}  {line.path}:{line.line}")
     for verdict in report.verdicts:

@@ -138,7 +138,7 @@ def run_words(
 def _start(options: argparse.Namespace) -> Path:
     if options.workspace is not None:
         if not options.workspace:
-            raise UsageError("-C names no folder", advice="give the folder of your project with -C")
+            raise UsageError("-C does not name a folder", advice="give the folder of your project with -C")
         return Path(options.workspace)
     try:
         return Path.cwd()

@@ -237,8 +237,10 @@ def _trust(shop: Project, call: Call) -> int:
         call.out.say(f"{known.name}: {_runs(known.server)}; from {known.source}")
         if known.server.variables:
             call.out.say(f"  it is given: {', '.join(known.server.variables)}")
-    if not (call.options.yes or _may_start(shop, known) or _says_yes(call, "start it so, to see its definitions?")):
-        why = f"not started, for it is given {_more(known)}; --yes agrees"
+    if not (
+        call.options.yes or _may_start(shop, known) or _says_yes(call, "start it like this to see its definitions?")
+    ):
+        why = f"not started, because it is given {_more(known)}; --yes agrees"
         body = {"server": known.name, "agreed": False, "why": why}
         return call.answer(body, f"{why}; nothing of {known.name} is offered to a model", WAITS)
     pin, told = _asked(shop, call, known)
@@ -258,7 +260,7 @@ def _trust(shop: Project, call: Call) -> int:
         call.out.say(f"not agreed; nothing of {known.name} is offered to a model (--yes agrees)")
         return WAITS
     call.out.say(
-        f"agreed: {counted(len(pin.tools), 'tool')}; calls are asked about unless a rule allows mcp__{known.name}__*"
+        f"agreed: {counted(len(pin.tools), 'tool')}; calls need your yes unless a rule allows mcp__{known.name}__*"
     )
     return 0
 

@@ -34,7 +34,7 @@ def words(parser: ArgumentParser) -> None:
     parser.add_argument("--fresh", action="store_true", help="also run steps whose files have not changed since")
     install_option(parser)
     seconds_option(parser)
-    parser.add_argument("--set-baseline", action="store_true", help="take the present findings as old from now on")
+    parser.add_argument("--set-baseline", action="store_true", help="treat the present findings as old from now on")
     parser.add_argument("--no-baseline", action="store_true", help="count old findings too")
 
 

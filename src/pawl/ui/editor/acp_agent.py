@@ -244,7 +244,7 @@ class AcpAgent:
         said = _prompt(prompt, str(one.workspace))
         if one.is_working:
             if said.pictures:
-                raise RequestError(-32602, "a run works: pictures can be handed over with the next request")
+                raise RequestError(-32602, "a run is in progress: send pictures with the next request")
             one.steer(said.text)
             return schema.PromptResponse(stop_reason="end_turn")
         report = await self._done(one, lambda: one.prompt(said))
@@ -318,7 +318,7 @@ def _server(one: Any) -> tuple[str, McpServer]:
         return name, McpServer(command=one.command, args=tuple(one.args or ()), env=environment)
     if isinstance(one, schema.HttpMcpServer):
         return name, McpServer(type="http", url=one.url, headers={pair.name: pair.value for pair in one.headers or ()})
-    raise RequestError(-32602, f"the MCP server {one.name!r} is of a kind that is not offered: stdio and http are")
+    raise RequestError(-32602, f"the MCP server {one.name!r} has an unsupported transport; use stdio or http")
 
 
 def _prompt(blocks: list[Any], workspace: str) -> EditorPrompt:
@@ -344,7 +344,7 @@ def _prompt(blocks: list[Any], workspace: str) -> EditorPrompt:
             else:
                 pictures.append(_picture(name, resource.blob))
         else:
-            raise RequestError(-32602, "audio is not offered by this agent")
+            raise RequestError(-32602, "this agent does not take audio")
     text = " ".join(one for one in words if one).strip()
     return EditorPrompt(text, tuple(paths), tuple(attached), tuple(pictures))
 

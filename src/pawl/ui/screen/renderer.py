@@ -37,7 +37,7 @@ from pawl.core.events import (
     Warned,
 )
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.run import RoleName, Stage
+from pawl.core.run import Report, RoleName, RunState, Stage
 from pawl.core.tiers import Attempt, AttemptEnd, TierMode
 from pawl.repair.model import BaselineTaken, ClockStarted, LinesSuspected, Mended, Progressed, StageBegun
 from pawl.ui.screen.markdown import Blocks, drawn
@@ -90,7 +90,7 @@ _MILESTONES = ("install", "suite", "recover", "search", "verify")
 MARKS = {Status.PASS: "✓", Status.FAIL: "✗", Status.SKIPPED: "–"}
 AS_BEFORE = "="
 """The mark of a check that finds what it found before, and nothing new."""
-TOLD, NOT_COUNTED = "!", "told, not counted"
+TOLD, NOT_COUNTED = "!", "shown, not counted"
 """Of findings by a checker that the project does not configure: they refuse nothing that a test proves."""
 _STYLES = {"✓": "green", "✗": "red", "!": "yellow"}
 _ATTEMPT_MARKS = {AttemptEnd.VERIFIED: "✓", AttemptEnd.REFUSED: "✗", AttemptEnd.SENT_BACK: "↩"}
@@ -185,6 +185,8 @@ class EventRenderer:
         self._doing = ""
         self._printed: int | None = None
         """How many lines of the output of the call under way were shown; None where none is."""
+        self._under_way: ToolCall | None = None
+        """The call that has begun and not ended."""
         self._stream: deque[str] = deque(maxlen=_STREAMED)
         """The latest lines of that output."""
         self.calls: deque[ToolEnded] = deque(maxlen=KEPT_CALLS)
@@ -299,7 +301,7 @@ class EventRenderer:
         match event:
             case RequestSent():
                 return _at_work(event)
-            case ToolStarted() | ToolEnded() | CommandPrinted():
+            case ToolStarted() | ToolEnded() | CommandPrinted() | RunEnded():
                 return self._call(event)
             case TasksPlanned() | NodeEntered():
                 return self._progress(event)
@@ -310,8 +312,7 @@ class EventRenderer:
             case Retrying(why=why, wait_seconds=seconds, begun=begun):
                 lost = "; the answer so far is discarded" if begun else ""
                 when = f"; trying again in {seconds:.1f} s{lost}"
-                room = self._face.aside.width - len(when) - 3 if self._face.aside.is_terminal else _LONGEST
-                return (f"! {brief(why, max(20, min(100, room)))}{when}",)
+                return (f"! {brief(why, 100)}{when}",)
             case FellBack(model=model, to=other, why=why):
                 return (f"! {model} failed ({brief(why, 80)}); {other} takes over, as you configured",)
             case Shortened(before_tokens=before, after_tokens=after):
@@ -358,12 +359,15 @@ class EventRenderer:
         self._printed += 1
         return (f"  | {line}" if self._printed <= _MOST_PRINTED else "  | …",)
 
-    def _call(self, event: ToolStarted | ToolEnded | CommandPrinted) -> tuple[str, ...]:
+    def _call(self, event: ToolStarted | ToolEnded | CommandPrinted | RunEnded) -> tuple[str, ...]:
         """Told with its outcome where a live line shows the call; elsewhere when it starts, and again if it fails."""
         if isinstance(event, CommandPrinted):
             self._stream.append(cut(f"  {one_line(event.line)}", max(10, self._face.aside.width - 1)))
             return self._printed_line(event.line)
+        if isinstance(event, RunEnded):
+            return self._cut_short(event.report)
         self._stream.clear()
+        self._under_way = event.call if isinstance(event, ToolStarted) else None
         self._printed = 0 if isinstance(event, ToolStarted) else None
         if isinstance(event, ToolStarted):
             return () if self._face.live else (f"· {call_title(event.call)}",)
@@ -373,6 +377,15 @@ class EventRenderer:
             return (f"  ✗ {outcome}", *tail) if _failed(event) else ()
         width = self._face.aside.width - 1 if self._face.aside.is_terminal else _LONGEST
         return (*_fitted(event, outcome, width), *tail)
+
+    def _cut_short(self, report: Report) -> tuple[str, ...]:
+        """The call that was under way when the run was stopped, and what it had printed last."""
+        call, lines = self._under_way, tuple(f"  | {line.strip()}" for line in self._stream)
+        self._under_way = None
+        self._stream.clear()
+        if call is None or report.state is not RunState.WORKING or not self._face.live:
+            return ()
+        return (f"✗ {call_title(call)} → stopped", *lines)
 
 
 def _failed(event: ToolEnded) -> bool:
@@ -394,8 +407,8 @@ def _outcome(event: ToolEnded) -> tuple[str, list[str]]:
         how = f"exit {found['code']}" if found["code"] else f"stopped: {found['how']}"
         return f"{how}{_took(event)}", [*more, *(f"  | {line}" for line in lines[-_TAIL:])]
     came = f"{len(lines)} lines" if len(lines) > 1 else "".join(lines)
-    if len(came) > _OUTCOME:  # The call before it names the path already.
-        came = brief(came.replace(f" {(event.call.arguments or {}).get('path')}:", ":"), _OUTCOME)
+    # The call before it names the path already.
+    came = brief(came.replace(f" {(event.call.arguments or {}).get('path')}:", ":"), _OUTCOME)
     return f"{came or ('ok' if found else '')}{_took(event)}".removeprefix(", "), []
 
 
@@ -448,9 +461,9 @@ def _step(event: Event) -> str | None:
         case LinesSuspected(lines=(first, *_)):
             return f"suspect {first.path}:{first.line}"
         case Progressed():
-            found = f", {event.plausible} would do" if event.plausible else ""
+            found = f", {event.plausible} pass" if event.plausible else ""
             return (
-                f"{counted(event.tried, 'candidate')}, {event.rate:,.0f} a CPU second{found}, {event.left:.0f} s left"
+                f"{counted(event.tried, 'candidate')}, {event.rate:,.0f} per CPU second{found}, {event.left:.0f} s left"
             )
     return None
 

@@ -44,7 +44,7 @@ def tell(shop: Project, report: Report, face: Face, changes: ChangeSet) -> None:
     if report.before is not None or report.after is not None:
         after = [f"after     {counts_text(report.after)}"] if changes or report.after is not None else []
         out.lines("\n".join([f"before    {counts_text(report.before)}", *after]))
-    for line in verdict_lines(report):
+    for line in verdict_lines(report, reasons=False):
         out.say(line, "bold yellow" if line.startswith("!") else "")
     if changes:
         out.changes(changes, shop.store.blobs)
@@ -219,9 +219,9 @@ def _tell_cost(report: Report, face: Face) -> None:
     )
 
 
-def verdict_lines(report: Report) -> list[str]:
-    """The checks that ran, the word on the whole, which claims no more than was proved, and the state of each task."""
-    checks = "checks    " + "  ".join(_verdict(one, report.verdict) for one in report.verdicts)
+def verdict_lines(report: Report, *, reasons: bool = True) -> list[str]:
+    """The checks, with reasons where nobody has seen each as it ended; the verdict, and the state of each task."""
+    checks = "checks    " + "  ".join(_verdict(one, report.verdict, reasons=reasons) for one in report.verdicts)
     lines = [checks] if report.verdicts else []
     if report.verdict is not None:
         why = report.refused if report.verdict is Verdict.FAILED else report.unproved
@@ -238,12 +238,12 @@ def verdict_line(verdict: Verdict, why: Sequence[str]) -> list[str]:
     return [f"verdict   {verdict}", *(f"! {brief(one, 160)}" for one in why)]
 
 
-def _verdict(verdict: tuple[str, str, str], word: Verdict | None) -> str:
+def _verdict(verdict: tuple[str, str, str], word: Verdict | None, *, reasons: bool) -> str:
     step, standing, reason = verdict
     if standing == Status.FAIL and word is Verdict.VERIFIED:
-        return f"{step} {TOLD} ({'fails, as it is to' if step.startswith('tests') else NOT_COUNTED})"
+        return f"{step} {TOLD} ({'fails, as it should' if step.startswith('tests') else NOT_COUNTED})"
     mark = AS_BEFORE if reason.startswith(OLD_ONLY) else MARKS[Status(standing)]
-    told = standing == Status.SKIPPED or mark == AS_BEFORE
+    told = reasons and (standing == Status.SKIPPED or mark == AS_BEFORE)
     return f"{step} {mark}" + (f" ({brief(reason, 40)})" if told else "")
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import getpass
-import os
 import signal
 import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import field
 from typing import TextIO, cast
 
@@ -20,7 +19,6 @@ from prompt_toolkit.application import Application, get_app
 from prompt_toolkit.application.run_in_terminal import run_in_terminal
 from prompt_toolkit.buffer import Buffer, CompletionState
 from prompt_toolkit.completion import Completer
-from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition, is_searching, vi_insert_mode
@@ -34,8 +32,6 @@ from prompt_toolkit.layout.containers import Container
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl, SearchBufferControl
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.processors import BeforeInput
-from prompt_toolkit.output import ColorDepth
-from prompt_toolkit.output.vt100 import Vt100_Output
 
 from pawl.core.lazy_dataclass import dataclass
 from pawl.ui.cli.call import ENDING
@@ -43,43 +39,8 @@ from pawl.ui.screen.approval import edited
 from pawl.ui.screen.diff import folded
 from pawl.ui.screen.screen import FoldingScreen, Screen, cells, cut, one_line
 from pawl.ui.terminal.input_line import completes
+from pawl.ui.terminal.live_region import FrameOutput, LiveRegion, folds_lines
 from pawl.ui.terminal.terminal_session import TerminalSession
-
-
-class FrameOutput(Vt100_Output):
-    """Holds what is drawn until the frame is whole, so that nobody sees half of one.
-
-    It never asks the terminal where its cursor is: an answer that comes late would be taken for typing.
-    """
-
-    def __init__(self, stream: TextIO, *, color: bool) -> None:
-        depth = ColorDepth.DEPTH_4_BIT if color else ColorDepth.DEPTH_1_BIT
-        super().__init__(stream, lambda: window(stream), default_color_depth=depth, enable_cpr=False, enable_bell=False)
-        self._holding = 0
-
-    @contextmanager
-    def frame(self) -> Iterator[None]:
-        self._holding += 1
-        try:
-            yield
-        finally:
-            self._holding -= 1
-            self.flush()
-
-    def flush(self) -> None:
-        if not self._holding:
-            # A terminal that has gone shows nothing; what works is still put away, and a signal says the rest.
-            with suppress(OSError):
-                super().flush()
-
-
-def window(stream: TextIO) -> Size:
-    """How large the terminal is now; a terminal that does not know is taken for an ordinary one."""
-    try:
-        found = os.get_terminal_size(stream.fileno())
-    except OSError:
-        return Size(rows=24, columns=80)
-    return Size(rows=found.lines or 24, columns=found.columns or 80)
 
 
 class LineStream:
@@ -325,7 +286,8 @@ class Inline:
         question.answer.set_result(text)
 
     def _application(self) -> Application[None]:
-        app: Application[None] = Application(
+        app: Application[None] = LiveRegion(
+            folds=folds_lines(self._environment),
             layout=self._layout(),
             key_bindings=bindings(Handlers(input=self, sitting=self._sitting)),
             output=self._output,
@@ -589,7 +551,8 @@ def _offered(buffer: Buffer) -> StyleAndTextTuples:
     start = max(0, min((chosen or 0) - MOST_OFFERED // 2, len(state.completions) - MOST_OFFERED))
     part = state.completions[start : start + MOST_OFFERED]
     names = [one.display_text for one in part]
-    room = min(max(map(len, names)), _width() // 2)
+    helped = any(one.display_meta_text for one in part)
+    room = min(max(map(len, names)), _width() // 2 if helped else _width() - 2)
     lines: StyleAndTextTuples = []
     for at, one in enumerate(part, start=start):
         mark = ">" if at == (chosen or 0) else " "

@@ -76,6 +76,8 @@ class PrivateHistory(History):
 
 
 MOST_SUGGESTED = 40
+_BACKGROUND = re.compile(r"(?:^|/)(?:\.|(?:site-packages|node_modules)/)")
+"""Hidden files and installed packages come after the project's own."""
 _FILE = re.compile(r"(?:^|(?<=\s))@(?P<part>[^\s@]*)$")
 
 
@@ -102,7 +104,7 @@ class Suggestions(Completer):
     def _for_file(self, part: str) -> Iterable[Completion]:
         wanted = part.lower()
         found = [path for path in self._paths() if wanted in path.lower()]
-        found.sort(key=lambda path: (_rank(path, wanted), len(path), path))
+        found.sort(key=lambda path: (bool(_BACKGROUND.search(path)), _rank(path, wanted), len(path), path))
         for path in found[:MOST_SUGGESTED]:
             yield Completion(f"@{path} ", -len(part) - 1, display=one_line(path))
 

@@ -85,12 +85,12 @@ KEYS_IDLE = "/help"
 
 
 def status_line(
-    wishes: SessionChoices, meter: Meter, *, model: str, doing: str, width: int, parts: Sequence[str] = PARTS
+    wishes: SessionChoices, meter: Meter, *, model: str | None, doing: str, width: int, parts: Sequence[str] = PARTS
 ) -> str:
     """The parts in their order; where they do not fit the lowest rank goes first. `doing` is idle, working or asked."""
     keys = {"working": KEYS_WORKING, "asked": KEYS_ASKED}.get(doing, KEYS_IDLE)
     ranked = {
-        "model": (6, short_model(model) or "no model"),
+        "model": (6, "no model" if model == "" else short_model(model or "")),
         "mode": (5, wishes.mode_word),
         "approval": (2, ASKS[wishes.approval]),
         "cost": (4, money(meter.cost) if meter.by_model else "$0.00"),

@@ -59,8 +59,8 @@ Job = Callable[[], None]
 class Shared:
     """State that both threads read; each field is replaced as a whole."""
 
-    model: str = ""
-    """The model that the next request would ask; empty without one."""
+    model: str | None = None
+    """The model that the next request would ask; empty without one, None until that is known."""
     paths: tuple[str, ...] = ()
     """The files that can be named."""
     looks_again: bool = False

@@ -396,7 +396,9 @@ class OwnApi(Api):
             return
         asked = await self._reader.run(lambda shop: shop.asked_about(changing(shop)))
         if asked:
-            raise ProtectedRefused("; ".join(asked), advice="the page may not come up with it: approve it once more")
+            raise ProtectedRefused(
+                "; ".join(asked), advice="the page may not come up with this change: approve it once more"
+            )
 
     async def preview(self, request: Request) -> object:
         return self._pages.previewed()

@@ -71,14 +71,14 @@ class Guard:
         headers = scope["headers"]
         hosts = _values(headers, b"host")
         if len(hosts) != 1 or hosts[0] not in self._hosts():
-            raise Refusal(421, "this server has another name", f"open http://127.0.0.1:{self.port}")
+            raise Refusal(421, "this server goes by another name", f"open http://127.0.0.1:{self.port}")
         origins = _values(headers, b"origin")
         if any(one not in {f"http://{host}" for host in self._hosts()} for one in origins):
-            raise Refusal(403, "another page may not speak with this server")
+            raise Refusal(403, "other pages may not talk to this server")
         sites = _values(headers, b"sec-fetch-site")
         api = scope["path"].startswith(("/api/", "/own/api/"))
         if api and any(one not in ("same-origin", "none") for one in sites):
-            raise Refusal(403, "another page may not speak with this server")
+            raise Refusal(403, "other pages may not talk to this server")
         if (not api or self.shown_by) and scope["method"] not in ("GET", "HEAD"):
             raise Refusal(405, "a preview can only be read" if self.shown_by else "the page can only be read")
         if not api:
@@ -87,10 +87,10 @@ class Guard:
         if scope["method"] not in ("GET", "HEAD"):
             kinds = _values(headers, b"content-type")
             if len(kinds) != 1 or kinds[0].partition(";")[0].strip().lower() != "application/json":
-                raise Refusal(415, "a body is JSON here", "send it as application/json")
+                raise Refusal(415, "the body must be JSON", "send it as application/json")
         lengths = _values(headers, b"content-length")
         if any(not one.isdigit() or int(one) > LARGEST_BODY for one in lengths):
-            raise Refusal(413, f"a body has at most {LARGEST_BODY >> 20} MB here")
+            raise Refusal(413, f"a body may have at most {LARGEST_BODY >> 20} MB here")
 
     def _check_token(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
         given = _values(headers, b"authorization")

@@ -139,7 +139,7 @@ class OwnPage:
             state = self.state
             if build and build == state.build:
                 note = (
-                    "Your changed page did not come up, so that the last good one is shown. "
+                    "Your changed page did not come up, so the last good one is shown. "
                     "Its sources are as you changed them: undo the change, or ask for another one, under 'This page'."
                 )
                 good = "" if build == state.good else state.good
@@ -202,7 +202,7 @@ class OwnPage:
     def packed(self) -> bytes:
         """The sources that came with Pawl."""
         if not self._packed.is_file():
-            raise UsageError("the sources of the page did not come with it", advice="build them with 'make web'")
+            raise UsageError("this installation has no sources of the page", advice="build them with 'make web'")
         return self._packed.read_bytes()
 
     @cached_property

@@ -103,13 +103,13 @@ class WebSession:
     def carry_out(self, command: SessionCommand, words: str) -> None:
         """A command of the user's own, or a skill, as a request."""
         if self.is_working:
-            raise UsageError(f"/{command.name} waits for the end of the present run", advice="send it then")
+            raise UsageError(f"/{command.name} has to wait for the current run to end", advice="send it then")
         self._job(lambda shop: self._requested(shop, words, command))
 
     def answer(self, shop: Project, run: str, given: ApprovalResponse, *, always: bool) -> None:
         """Take the answer if it is the first; the run goes on in its own thread. `shop` is that of the caller."""
         if self.is_working:
-            raise UsageError("a run is at work here", advice="answer when it waits")
+            raise UsageError("a run is already in progress here", advice="answer when it waits")
         session = Session(shop)
         question = session.report(run).question
         if question is None or given.digest != question.digest:
@@ -132,7 +132,7 @@ class WebSession:
     def clarify(self, shop: Project, name: str, answers: Sequence[str]) -> None:
         """Ask what a specification leaves open, or work the answers to all of it in; `shop` is that of the caller."""
         if self.is_working:
-            raise UsageError("a run is at work here", advice="send it when it has ended")
+            raise UsageError("a run is already in progress here", advice="send it when it has ended")
         spec = found_spec(shop, name)
         if left := take_answers(spec, answers):
             raise UsageError(f"{len(left)} still open: {left[0].text}", advice="answer each of them")
@@ -155,7 +155,7 @@ class WebSession:
     def resume(self, shop: Project, run: str) -> None:
         """Go on with a run that was stopped or left; `shop` is that of the caller."""
         if self.is_working:
-            raise UsageError("a run is at work here", advice="stop it first, or wait for its end")
+            raise UsageError("a run is already in progress here", advice="stop it first, or wait for its end")
         if shop.is_carried(run):
             raise UsageError(
                 f"the run {run} is at work in another process", advice="stop it there, or wait for its end"
