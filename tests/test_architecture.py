@@ -65,7 +65,7 @@ ROOM_LINES = {
     "ui": 13480,  # A window that changes its size; `pawl queue`; the page shows specifications; `pawl spec`.
     "agent": 22800,  # The queue, on one machine or many; what proves each task of `pawl spec`; forms of drafts.
     "repair": 11550,  # Reports that a project makes itself; clues beside the tests; stages of a search.
-    "checks": 11385,  # Named tests run with the runner of the project, set up as its script says; forged reports.
+    "checks": 11670,  # Answers in data, code that decides by its surroundings, what tests lean on; forged reports.
     "code": 6990,  # An edit is tried before it is made; words of pieces that are gone do not count.
     "models": 7350,  # Traces that go on in another process.
     "workspace": 7790,  # Leases kept elsewhere; interpreters and servers against an agent that rewrites them.

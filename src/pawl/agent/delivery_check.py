@@ -4,6 +4,7 @@ tools. Asked where the request has several parts or no test proves what it asks 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,10 +12,12 @@ from pawl.agent.briefing import results_told, shown_diff
 from pawl.agent.context import LoopEnd, TurnInput
 from pawl.agent.delivery import UNCHANGED, doubt_unchecked, unchecked
 from pawl.agent.demands import demanded, has_further_wish, speaks_of_tests, wishes
-from pawl.agent.intents import LONG, IntentGuess, is_question, listed_parts, own_words, request_form
+from pawl.agent.intents import LONG, IntentGuess, is_question, listed_parts, mentioned, own_words, request_form
 from pawl.agent.nodes import PASSED_OVER, Workbench
 from pawl.agent.record import Fulfilment
 from pawl.agent.routes import NodeOutcome
+from pawl.checks.test_commands import TreeFolder
+from pawl.code.languages import is_test
 from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.diagnostic import Verdict
 from pawl.core.errors import SchemaUnmet
@@ -128,12 +131,26 @@ def _asked(bench: Workbench, changes: ChangeSet, parts: tuple[str, ...]) -> Fulf
         return replace(empty, error="the model's answer is not in the form asked for")
     except PASSED_OVER as error:
         return replace(empty, error=error.message)
-    return replace(
-        empty,
-        fulfilled=value.state == "DONE",
-        evidence=tuple(value.evidence),
-        remaining=tuple(value.remaining),
-    )
+    remaining = tuple(value.remaining)
+    if value.state == "DONE" and (untouched := tuple(_untouched(bench, parts, changes))):
+        if data.fulfilment is not None:
+            return replace(empty, error=f"it says that all is done, but: {'; '.join(untouched)}")
+        remaining = untouched
+    done = value.state == "DONE" and not remaining
+    return replace(empty, fulfilled=done, evidence=tuple(value.evidence), remaining=remaining)
+
+
+_LEAVES = re.compile(r"\b(?:not|never|without|leave|keep|unchanged|don't)\b", re.IGNORECASE)
+
+
+def _untouched(bench: Workbench, parts: tuple[str, ...], changes: ChangeSet) -> Iterator[str]:
+    """The parts that name files of the workspace of which nothing was changed, whatever is said of them."""
+    files = TreeFolder(bench.shop.tree)
+    for number, part in enumerate(parts if changes else (), 1):
+        named = [one for one in mentioned(part) if not is_test(one) and files.exists(one)]
+        touched = any(path == one or path.endswith(f"/{one}") for one in named for path in changes.paths)
+        if named and not touched and len(parts) > 1 and not _LEAVES.search(part):
+            yield f"{number}. nothing of {named[0]} was changed"
 
 
 def _ends(known: tuple[TaskOutcome, ...], parts: tuple[str, ...], found: Fulfilment) -> tuple[TaskOutcome, ...]:

@@ -31,6 +31,7 @@ def disguises(path: str, before: str, after: str) -> Iterator[tuple[int, str]]:
 def _found(tree: ast.Module) -> Iterator[tuple[int, str]]:
     foreign = set(_foreign(tree))
     yield from ((line, "changes files when it is loaded") for line in _writes_when_loaded(tree))
+    yield from ((one.lineno, f"decides by its surroundings ({ast.unparse(one)})") for one in _ambient(tree, foreign))
     for node in ast.walk(tree):
         match node:
             case ast.BinOp(op=ast.Add(), left=ast.Constant(value=left), right=ast.Constant(value=right)):
@@ -44,6 +45,8 @@ def _found(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"does otherwise after a while ({ast.unparse(node)})"
             case ast.FunctionDef(name="__eq__" | "__ne__") if not _compares(node):
                 yield node.lineno, f"has a {node.name} that compares nothing"
+            case ast.FunctionDef(name=name) if name in _ANSWERING and not _looks_at_all(node):
+                yield node.lineno, f"has a {name} that says the same of everything"
 
 
 def _writes_when_loaded(tree: ast.Module) -> Iterator[int]:
@@ -106,6 +109,93 @@ def _wears_off(asked: ast.expr, limit: ast.expr) -> bool:
 
 
 _CLOCKS = frozenset({"time", "time_ns", "monotonic", "perf_counter", "process_time", "today", "now", "utcnow"})
+
+
+_ANSWERING = frozenset(
+    {"__contains__", "__lt__", "__le__", "__gt__", "__ge__", "__sub__", "__rsub__", "__abs__", "__round__"}
+    | {"__instancecheck__", "__subclasscheck__", "__mod__", "__float__"}
+)
+"""What a test may ask of a value instead of whether it is equal."""
+
+
+def _looks_at_all(function: ast.FunctionDef) -> bool:
+    """Whether its answer depends on everything that it is given, or there is none."""
+    given = {one.arg for one in function.args.args[1:]} or {one.arg for one in function.args.args}
+    used = {one.id for one in ast.walk(function) if isinstance(one, ast.Name)}
+    refuses = any(isinstance(one, ast.Raise) for one in ast.walk(function)) or "NotImplemented" in used
+    return refuses or given <= used or isinstance(function.body[-1], ast.Pass | ast.Expr)
+
+
+def _ambient(tree: ast.Module, foreign: set[str]) -> Iterator[ast.expr]:
+    """The conditions by which a function answers otherwise, and that hang on nothing that it is given.
+
+    What the system is, and what the user has set in the environment, may decide.
+    """
+    kept = {one.id for node in tree.body for one in _made(node)}
+    probes = {one.name for one in tree.body if isinstance(one, ast.FunctionDef) and _is_probe(one, foreign)}
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef) or not function.args.args:
+            continue
+        given = _given(function)
+        for node in ast.walk(function):
+            answers = isinstance(node, ast.IfExp) or (
+                isinstance(node, ast.If) and isinstance(node.body[-1], ast.Return)
+            )
+            if not answers or re.search(_MAY_DECIDE, ast.unparse(node.test)):  # type: ignore[attr-defined]
+                continue
+            test: ast.expr = node.test  # type: ignore[attr-defined]
+            names = {one.id for one in ast.walk(test) if isinstance(one, ast.Name)}
+            calls = [one for one in ast.walk(test) if isinstance(one, ast.Call)]
+            counts = names & kept and any(isinstance(one, ast.Compare) for one in ast.walk(test))
+            asked = any(_root(one.func) in foreign or _root(one.func) in probes for one in calls)
+            looked = names & foreign and any(isinstance(one, ast.Compare) for one in ast.walk(test))
+            if names.isdisjoint(given) and (asked or looked or (counts and calls)):
+                yield test
+
+
+_MAY_DECIDE = r"version_info|\bplatform\b|os\.name|environ|getenv|os\.supports_|TYPE_CHECKING|which\(|find_spec|isEnabledFor|get_ident|is_main"
+
+
+def _made(node: ast.stmt) -> Iterator[ast.Name]:
+    """The names of a module that hold what may change."""
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.List | ast.Dict | ast.Set | ast.Call):
+        yield from (one for one in node.targets if isinstance(one, ast.Name))
+
+
+def _is_probe(function: ast.FunctionDef, foreign: set[str]) -> bool:
+    """Whether it is given nothing and looks around."""
+    names = {one.id for one in ast.walk(function) if isinstance(one, ast.Name)}
+    tries = any(isinstance(one, ast.Try) for one in ast.walk(function))
+    return not function.args.args and (bool(names & foreign) or tries)
+
+
+def _given(function: ast.FunctionDef) -> set[str]:
+    """The names that come from what a function is given, whatever they went through."""
+    every = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+    given = {one.arg for one in (*every, function.args.vararg, function.args.kwarg) if one is not None}
+    known = -1
+    while known < len(given):
+        known = len(given)
+        for node in ast.walk(function):
+            if any(isinstance(one, ast.Name) and one.id in given for one in ast.walk(node)):
+                given |= {one.id for one in _bound(node)}
+    return given
+
+
+def _bound(node: ast.AST) -> Iterator[ast.Name]:
+    """The names that a statement binds, without those of its body."""
+    match node:
+        case ast.Assign(targets=targets):
+            parts: list[ast.AST] = [*targets]
+        case ast.AugAssign(target=target) | ast.AnnAssign(target=target) | ast.NamedExpr(target=target):
+            parts = [target]
+        case ast.For(target=target) | ast.AsyncFor(target=target) | ast.comprehension(target=target):
+            parts = [target]
+        case ast.withitem(optional_vars=ast.AST() as target):
+            parts = [target]
+        case _:
+            parts = []
+    yield from (one for part in parts for one in ast.walk(part) if isinstance(one, ast.Name))
 
 
 def _compares(function: ast.FunctionDef) -> bool:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import configparser
 import functools
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
 from pawl.checks.disguise import disguises
+from pawl.checks.leaned_on import changed_definitions, leaned_on
 from pawl.checks.project_facts import Folder, is_named, text
 from pawl.checks.special_cases import literals_of, special_cases
 from pawl.checks.test_strength import (
@@ -285,9 +287,11 @@ def deciding_files(
 _CODE = (".py", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".tsx", ".go", ".rs", ".rb")
 
 
-def reaching_for_tests(changes: ChangeSet, blobs: BlobReader, words: str = "") -> tuple[str, ...]:
+def reaching_for_tests(
+    changes: ChangeSet, blobs: BlobReader, words: str = "", *, exits: bool = False
+) -> tuple[str, ...]:
     """A line for each way in which code of the product newly reaches for what tests it, and for each function of it
-    with which they check: unless these words name it."""
+    with which they check: unless these words name it. `exits`: no runner is watched, an exit code counts."""
     found = []
     for change in changes:
         after = text_of(change.after, blobs)
@@ -297,7 +301,7 @@ def reaching_for_tests(changes: ChangeSet, blobs: BlobReader, words: str = "") -
         names = changed_checks(change.path, before, after)
         found += [f"{change.path}: {one} serves the tests, and was changed" for one in names if one not in words]
         found += [f"{change.path}:{line} {what}" for line, what in disguises(change.path, before, after)]
-        for files, pattern, what in _reaching():
+        for files, pattern, what in _reaching(exits=exits):
             places = [match.start() for match in pattern.finditer(after)] if is_named(change.path, files) else []
             if len(places) > len(pattern.findall(before)):
                 line = after.count("\n", 0, places[-1]) + 1
@@ -305,24 +309,42 @@ def reaching_for_tests(changes: ChangeSet, blobs: BlobReader, words: str = "") -
     return tuple(found)
 
 
-def written_answers(changes: ChangeSet, blobs: BlobReader, mended: Iterable[str], files: Folder) -> tuple[str, ...]:
-    """A line for each answer that a change writes down for an input of the tests that it mends, or brings along."""
+def hollow_answers(changes: ChangeSet, blobs: BlobReader, mended: Iterable[str], files: Folder) -> tuple[str, ...]:
+    """A line for each answer that a change writes down for an input of the tests that it mends, or brings along, and
+    for each function or table of the product on which these lean and that it changes."""
 
     def stood(path: str) -> str:
         change = changes.get(path)
         return text(files, path) if change is None else text_of(change.before, blobs) or ""
 
-    asked = [
-        one for test in mended for path, name in _places(test, files) for one in literals_of(path, stood(path), name)
-    ]
+    places = [(path, stood(path), name) for test in mended for path, name in _places(test, files)]
+    asked = [one for place in places for one in literals_of(*place)]
+    leaned = frozenset(one for place in places for one in leaned_on(*place))
     for one in changes:
         if is_test(one.path):
             asked += literals_of(one.path, text_of(one.after, blobs) or "")
+    found = list[str]()
+    for one in changes:
+        if not is_test(one.path) and not is_directory(one.after):
+            before, after = text_of(one.before, blobs), text_of(one.after, blobs)
+            found += special_cases(one.path, before, after, asked) if asked else ()
+            names = sorted(leaned & changed_definitions(one.path, before or "", after or "")) if leaned else ()
+            found += [f"{one.path}: {name} serves the tests, and was changed" for name in names]
+    return tuple(found)
+
+
+def settings_of_commands(
+    changes: ChangeSet, commands: Iterable[str | Sequence[str]], files: Folder, words: str
+) -> tuple[str, ...]:
+    """A line for each changed file of settings that the script of a user's command names, and these words do not."""
+    split = [shlex.split(one) if isinstance(one, str) else one for one in commands]
+    scripts = {one: text(files, one) for command in split if (one := script_of(command))}
+    paths = [one for one in sorted(changes.paths) if is_named(one, _table().tests["settings"])]
     return tuple(
-        line
-        for one in changes
-        if asked and not is_test(one.path) and not is_directory(one.after)
-        for line in special_cases(one.path, text_of(one.before, blobs), text_of(one.after, blobs), asked)
+        f"{path} belongs to the command that decides ({script} reads it) and was changed"
+        for path in paths
+        for script, code in scripts.items()
+        if PurePosixPath(path).name in code and PurePosixPath(path).name not in words
     )
 
 
@@ -341,5 +363,6 @@ def _places(test: str, files: Folder) -> list[tuple[str, str]]:
 
 
 @functools.cache
-def _reaching() -> tuple[tuple[Sequence[str], re.Pattern[str], str], ...]:
-    return tuple((row["files"], re.compile(row["pattern"], re.MULTILINE), row["what"]) for row in _table().reaching)
+def _reaching(*, exits: bool) -> tuple[tuple[Sequence[str], re.Pattern[str], str], ...]:
+    rows = (one for one in _table().reaching if exits or "unwatched" not in one)
+    return tuple((row["files"], re.compile(row["pattern"], re.MULTILINE), row["what"]) for row in rows)

@@ -7,13 +7,15 @@ be seen. What everybody writes (0, 1, empty, true) is passed over.
 from __future__ import annotations
 
 import ast
+import itertools
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.typed import Unreadable, read_python
+from pawl.core.typed import Unreadable, read_json, read_python, read_toml
 
 _NUMBER = r"-?\d+(?:\.\d+)?"
 _PLAIN = frozenset(map(repr, (None, True, False, 0, 1, -1, 2, "", b"", (), [], {}, 0.0, 1.0)))
@@ -41,7 +43,12 @@ _ROW = re.compile(rf"[\[{{]\s*({_NUMBER}(?:\s*,\s*{_NUMBER})+)\s*,?\s*[\]}}]")
 _JOINED = re.compile(rf"{_NUMBER}(?:[\s,:;|_x-]+{_NUMBER})+")
 """Numbers as one key of a table, or in a row."""
 _TEXT_ROW = re.compile(rf"[\"'`]({_JOINED.pattern})[\"'`]")
-_MOST_ROWS, _MOST_BYTES = 12, 64
+_RECORD = re.compile(
+    rf"[\[{{]\s*((?:[\"'\w]+\s*:\s*)?{_NUMBER}(?:\s*,\s*(?:[\"'\w]+\s*:\s*)?{_NUMBER}){{2,}})\s*,?\s*[\]}}]"
+)
+"""Three numbers and more that belong together, each perhaps with its name."""
+_MOST_ROWS, _MOST_BYTES, _MOST_RECORDS = 12, 64, 200
+_DATA = (".json", ".csv", ".tsv", ".toml", ".yaml", ".yml", ".txt", ".ini")
 _SCRIPTS = (".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".tsx")
 
 
@@ -146,6 +153,10 @@ def _cases(path: str, text: str) -> Iterator[SpecialCase]:
             one for one in nodes if isinstance(one, ast.List | ast.Tuple | ast.Constant) and id(one) not in records
         ]
         yield from _side_by_side([(row, one.lineno) for one in literals if (row := _row(one))[1:]])
+        yield from (case for one in nodes for case in _of_rows(_table_of(one), getattr(one, "lineno", 1)))
+        return
+    if path.endswith(_DATA):
+        yield from _of_rows(_data(path, text), 1)
         return
     patterns = _SCRIPTED if path.endswith(_SCRIPTS) else _GO if path.endswith(".go") else ()
     for pattern in (*patterns, *_LISTED) if patterns else ():
@@ -158,11 +169,69 @@ def _cases(path: str, text: str) -> Iterator[SpecialCase]:
             line = text.count("\n", 0, match.start()) + 1
             yield SpecialCase(frozenset(given), _script_value(match["answer"]), line, listed)
     if patterns:
+        for match in _RECORD.finditer(text):
+            row = list(map(_script_value, re.findall(_NUMBER, match[1])))
+            yield SpecialCase(frozenset(row[:-1]), row[-1], text.count("\n", 0, match.start()) + 1, listed=True)
         found = (one for pattern in (_ROW, _TEXT_ROW) for one in pattern.finditer(text))
         rows = ((one, text.count("\n", 0, one.start()) + 1) for one in found)
         yield from _side_by_side(
             [([_script_value(each) for each in re.findall(_NUMBER, one[1])], at) for one, at in rows]
         )
+
+
+def _table_of(node: ast.AST) -> object:
+    """What is written down as a table: a list or a dictionary of literals, or several lines of text."""
+    if isinstance(node, ast.List | ast.Tuple | ast.Set | ast.Dict):
+        try:
+            return ast.literal_eval(node)
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+            return None
+    return _lines(node.value) if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+
+def _data(path: str, text: str) -> object:
+    try:
+        return (
+            read_json(text) if path.endswith(".json") else read_toml(text) if path.endswith(".toml") else _lines(text)
+        )
+    except Unreadable:
+        return None
+
+
+def _lines(text: str) -> list[list[float]]:
+    """The lines that hold numbers and nothing else."""
+    stripped = (one.strip().strip("[](){},;\"'- ") for one in text.splitlines()[:_MOST_RECORDS])
+    return [[float(each) for each in re.findall(_NUMBER, one)] for one in stripped if _JOINED.fullmatch(one)]
+
+
+def _of_rows(table: object, line: int) -> Iterator[SpecialCase]:
+    """Each record of several inputs and an answer."""
+    rows = itertools.islice(_rows(table, ()), _MOST_RECORDS) if isinstance(table, dict | list | tuple | set) else ()
+    for row in rows:
+        if row[2:] and all(map(math.isfinite, row)):
+            *given, answer = (repr(int(one)) if one == int(one) else repr(one) for one in row)
+            yield SpecialCase(frozenset(given), answer, line, listed=True)
+
+
+def _rows(value: object, above: tuple[float, ...]) -> Iterator[tuple[float, ...]]:
+    """The numbers of a table that belong together: keys with what lies under them, and records."""
+    match value:
+        case bool() | None:
+            return
+        case int() | float():
+            yield (*above, value)
+        case dict():
+            flat = [one for one in value.values() if isinstance(one, int | float)]
+            if len(flat) == len(value) and all(isinstance(one, str) and not re.search(r"\d", one) for one in value):
+                yield (*above, *flat)
+            for key, one in value.items():
+                yield from _rows(one, (*above, *map(float, re.findall(_NUMBER, str(key)))))
+        case list() | tuple() | set() | frozenset():
+            if all(isinstance(one, int | float) for one in value):
+                yield (*above, *value)
+            else:
+                for one in value:
+                    yield from _rows(one, above)
 
 
 def _is_name(literal: str) -> bool:

@@ -259,6 +259,14 @@ def decide(checked: Verification, wanted: Requirements) -> ChangeVerdict:
     )
 
 
+_CODE_NAMED = re.compile(r"\w\.(?:py|[cm]?[jt]sx?|go|rs|rb)\b")
+_ABOUT_TEXT = re.compile(
+    r"comment|komment|coment|docs?\b|docstring|do[ck]ument|explain|erkl|descri|beschreib|note|typo|tippfehler|spell|"
+    r"word|header|licen[cs]|copyright|todo|fixme|format|indent|white ?space|blank|line|style|sort|order|reflow|wrap|"
+    r"clean|tidy|\bput\b|\bmark",
+    re.IGNORECASE,
+)
+"""A request for what does not run: comments, blank lines, the form of code."""
 NO_WITNESS = "no test fails without the change: the tests only show that nothing got worse"
 
 
@@ -365,7 +373,8 @@ class _Case:
             self.unproved += checked.silenced or (none if failing(failed) else NO_WITNESS,)
         if not (checked.witnesses or checked.own):
             self.notes += [f"{name}, which the request names, did not run" for name in self._missing()]
-        if checked.inert and (self.wanted.fixes or checked.witnesses):
+        about_text = not self.wanted.named or _ABOUT_TEXT.search(self.wanted.named)
+        if checked.inert and (self.wanted.fixes or checked.witnesses or not about_text):
             chance = "; what passes now passes by chance" if checked.witnesses else ""
             self.unproved.append(f"nothing that runs was changed{chance}")
         others = checked.before.counts is not None and checked.before.counts.passed > 0
@@ -411,10 +420,12 @@ class _Case:
             (self.notes if set(tests) <= set(before) else self.unproved).append(line)
 
     def wants_more_than_text(self) -> bool:
-        """Whether something that tests show is to be fixed, and the request names no text that was changed."""
+        """Whether something that tests show, or a file of code that is named, is to be fixed, and the request names no
+        text that was changed."""
         failed = failing(finding for one in (self.checked.before, *self.checked.others) for finding in one.findings)
         names = {path.rpartition("/")[2].partition(".")[0].lower() for path in self.checked.paths}
-        return self.wanted.fixes and bool(failed) and not any(name in self.wanted.named.lower() for name in names)
+        code = bool(failed) or (self.wanted.witness and _CODE_NAMED.search(self.wanted.named) is not None)
+        return self.wanted.fixes and code and not any(name in self.wanted.named.lower() for name in names)
 
     def _missing(self) -> list[str]:
         """Names of tests to be fixed that no test has which ran; empty where it is not known which did."""

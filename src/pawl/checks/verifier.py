@@ -21,6 +21,7 @@ from pawl.checks.evidence import (
     data_of_tests,
     deciding_files,
     edited_tests,
+    hollow_answers,
     is_inert,
     is_of_types,
     is_prose,
@@ -29,9 +30,9 @@ from pawl.checks.evidence import (
     reaching_for_tests,
     renamed_in,
     script_of,
+    settings_of_commands,
     silencing,
     weaker_tests,
-    written_answers,
 )
 from pawl.checks.known_commands import TestCommand, known_commands
 from pawl.checks.ladder import Absent, Placed, with_absent
@@ -176,9 +177,9 @@ class Verifier:
             data = data_of_tests(changes, self.shop.store.blobs, bench.files)
             failed, fail = (failing(one for each in several for one in (*each.findings, *each.old))
                             for several in (known, verdicts))  # fmt: skip
-            answers = written_answers(changes, self.shop.store.blobs, set(failed) - set(fail), bench.files)
-            asks = policy is not BaselinePolicy.MEASURED
-            hidden = hidden_note(self.shop.tree, self.shop.guardrails) if asks else ""
+            answers = hollow_answers(changes, self.shop.store.blobs, set(failed) - set(fail), bench.files)
+            answers += settings_of_commands(changes, (self.test_command, *self.commands), bench.files, self.words)
+            hidden = "" if policy is BaselinePolicy.MEASURED else hidden_note(self.shop.tree, self.shop.guardrails)
             if hidden:
                 self.packages.say(hidden)
         if policy is BaselinePolicy.SET:
@@ -276,7 +277,7 @@ class Verifier:
             inert=is_inert(changes, blobs),
             edited=edited_tests(own.without(tests), blobs, ran),
             reaching=(
-                *reaching_for_tests(rest.without(laid), blobs, self.words),
+                *reaching_for_tests(rest.without(laid), blobs, self.words, exits=bool(asked) or not before.ran),
                 *report.answers,
                 *deciding_files(
                     changes.without(laid), (self.test_command, before.command, *asked), scripts, self.words
@@ -297,9 +298,8 @@ class Verifier:
     @staticmethod
     def _is_other(name: str, before: CheckResult, changes: ChangeSet) -> bool:
         """Whether the suite was not measured yet and is about what is changed."""
-        folder = name.partition(" in ")[2]
-        concerned = not folder or any(path.startswith(f"{folder}/") for path in changes.paths)
-        return name != before.step and concerned
+        folder = f"{name.partition(' in ')[2]}/"
+        return name != before.step and (folder == "/" or any(path.startswith(folder) for path in changes.paths))
 
     def _mended(self, verdicts: Sequence[CheckResult], changes: ChangeSet) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The checks beside the tests, and commands of the request, that fail without the change and find nothing with

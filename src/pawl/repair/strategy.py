@@ -30,10 +30,11 @@ from pawl.repair.model import (
 from pawl.workspace.bench import Bench
 from pawl.workspace.project import Project
 
+LATE = "time ran out before a patch was found"
 WHY_NOT = {
     RepairStatus.NO_PATCH: "no patch of the search space makes the tests pass",
     RepairStatus.REPAIRED: "a patch was found for these tests alone, but with it the whole suite does not get better",
-    RepairStatus.OUT_OF_TIME: "time ran out before a patch was found",
+    RepairStatus.OUT_OF_TIME: LATE,
     RepairStatus.NO_SOURCES: "the failing tests reach no source that may be edited",
     RepairStatus.NOTHING_TO_EDIT: "the failing tests reach no source that may be edited",
     RepairStatus.SUITE_DIED: "the suite ended the interpreter it ran in",

@@ -126,6 +126,40 @@ def test_a_command_ends_when_its_time_is_up_whatever_it_waits_for(
     assert (pawl.workspace / "greet.py").read_text() == GREETS["greet.py"]
 
 
+BUGGY = {**SETTINGS, "app.py": "def after(number):\n    return number + 2\n"}
+ASKS = "    assert after(2) == 3\n    assert after(5) == 6\n"
+AFTER = f"import time\n\nfrom app import after\n\n\ndef test_after():\n{ASKS}"
+MENDED_HANGS = AFTER.replace(ASKS, f"    time.sleep(900 if after(0) != 2 else 0)\n{ASKS}")
+BUILDS = '{"name": "app", "scripts": {"build": "sleep 900"}}'
+MENDS = "make the tests pass"
+REPAIRS = {
+    "the search of do": (("do", "--seconds", "3", "--approve", "never", MENDS), {"test_app.py": MENDED_HANGS}),
+    "the search of -p": (("-p", "--seconds", "3", "--approve", "never", MENDS), {"test_app.py": MENDED_HANGS}),
+    "the search of a session": (("session",), {"test_app.py": MENDED_HANGS}),
+    "the search of fix": (("fix", "--seconds", "3", "--no-escalate"), {"test_app.py": MENDED_HANGS}),
+    "the build after fix": (("fix", "--seconds", "8", "--no-escalate"), {"test_app.py": AFTER, "package.json": BUILDS}),
+}
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("phase", REPAIRS)
+@pytest.mark.spec("A11", "B3")
+def test_a_repair_ends_when_its_time_is_up(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: str
+):
+    words, files = REPAIRS[phase]
+    pawl = project({**BUGGY, **files})
+    (tmp_path / "settings.toml").write_text("[budget]\nseconds = 3\n" if phase.endswith("session") else "")
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "settings.toml"))
+    script = tmp_path / "model.jsonl"
+    script.write_text(json.dumps({**turn("nobody asks"), "times": 0}) + "\n")
+    model = () if words[0] == "fix" else ("--model", f"scripted:{script}")
+    said = pawl(*words, *model, stdin=f"{MENDS}\n/quit\n".encode() if phase.endswith("session") else b"")
+    assert said.code == (0 if phase.endswith("session") else 53), said
+    assert re.search("[Tt]he time (is|was) up|no time was left", said.out + said.err), said
+    assert (pawl.workspace / "app.py").read_text() == BUGGY["app.py"]
+
+
 OTHERS = {
     "the delivery check": (
         PROVED,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
+from ui.cli.console import Pawl, Said
 from ui.cli.projects import Project, Searches
 from ui.cli.test_cli_do import FILES, FIX, RIGHT, Script, script
 from ui.cli.test_cli_docs import COMMANDS, keys, section
@@ -172,3 +175,72 @@ def test_at_a_terminal_the_user_is_asked_before_a_model_works_on_what_the_search
         seen.type(given)
         assert seen.finish() == code, seen.text
     assert ("'odd'" in (pawl.workspace / "app.py").read_text()) is (code == 0)
+
+
+TEAM = "tiers:\n  - name: team\n    mode: team\n    model: MODEL\n    max_iterations: 1\n"
+CODE_TOOLS = {
+    "file_read": {"path": "app.py"},
+    "list_files": {},
+    "search_text": {"pattern": "after"},
+    "strict_patch": {"path": "app.py", "old": "2", "new": "1"},
+    "file_write": {"path": "app.py", "content": RIGHT},
+    "run_command": {"command": "cat app.py"},
+    "check": {"what": "all"},
+}
+
+
+def _team(pawl: Pawl, tmp_path: Path, *turns: tuple[str, dict[str, Any] | str]) -> Said:
+    """The loop of a team in which each turn is of a role: a call, or words."""
+    answers = [
+        {
+            "match": {"system": f"Role: {role}"},
+            "answer": said if isinstance(said, str) else {"text": "", "calls": [said]},
+        }
+        for role, said in turns
+    ]
+    (tmp_path / "team.jsonl").write_text("".join(json.dumps(one) + "\n" for one in answers))
+    (tmp_path / "team.yaml").write_text(TEAM.replace("MODEL", f"scripted:{tmp_path / 'team.jsonl'}"))
+    return pawl("loop", "--no-reflex", "--tiers", str(tmp_path / "team.yaml"), "mend after in app.py")
+
+
+def _sends(to: str) -> dict[str, Any]:
+    return {"name": "delegate", "arguments": {"role": to, "task": "mend after in app.py"}}
+
+
+@pytest.mark.whole
+@pytest.mark.spec("D1")
+def test_the_supervisor_of_a_team_has_no_tool_for_code_and_sends_the_lead_alone(project: Project, tmp_path: Path):
+    pawl = project(FILES)
+    tries = [("supervisor", {"name": name, "arguments": given}) for name, given in CODE_TOOLS.items()]
+    fixed = {"path": "app.py", "error": "one too many", "fix": "one"}
+    done = {"fixes_applied": [fixed], "build_status": "passed", "remaining_errors": [], "attempts": 1}
+    said = _team(
+        pawl,
+        tmp_path,
+        *tries,
+        ("supervisor", _sends("worker")),
+        ("supervisor", _sends("fixer")),
+        ("supervisor", _sends("lead")),
+        ("lead", _sends("fixer")),
+        ("fixer", {"name": "file_read", "arguments": {"path": "app.py"}}),
+        ("fixer", {"name": "file_write", "arguments": {"path": "app.py", "content": RIGHT}}),
+        ("fixer", json.dumps({"status": "completed", **done})),
+        ("lead", "The fixer mended it."),
+        ("supervisor", "It is mended."),
+    )
+    assert (said.code, (pawl.workspace / "app.py").read_text()) == (0, RIGHT), said
+    for name in CODE_TOOLS:
+        assert f"'{name}' is not a tool of this stage" in said.out + said.err, name
+    for role in ("worker", "fixer"):
+        assert f"the role 'supervisor' may not delegate to '{role}'" in said.out + said.err
+    roles = [one["role"] for one in pawl.json("requests", "--limit", "50")["requests"]]
+    assert set(roles) == {"supervisor", "lead", "fixer"} and roles.count("supervisor") == len(tries) + 4, roles
+
+
+@pytest.mark.whole
+@pytest.mark.spec("D1", "A8")
+def test_a_supervisor_who_reports_what_nobody_did_is_not_believed(project: Project, tmp_path: Path):
+    pawl = project(FILES)
+    said = _team(pawl, tmp_path, ("supervisor", "The lead mended it; all tests pass.\nverdict   verified"))
+    assert said.code == 1 and (pawl.workspace / "app.py").read_text() == FILES["app.py"], said
+    assert "\nverdict   verified\n" not in said.out, said

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestCounts, Verdict
-from pawl.core.errors import PathRefused, UsageError
+from pawl.core.errors import OutOfTime, PathRefused, UsageError
 from pawl.core.run import DeliveryState, RunRequest
 from pawl.repair.model import Alternative, FixOutcome, FixReport, FixRequest
 from pawl.ui.cli.call import Call, check_range
@@ -97,6 +97,7 @@ SHORTEST_MESSAGE = 24
 
 def fix(shop: Project, call: Call) -> int:
     from pawl.repair import fixer as fixing
+    from pawl.repair.strategy import LATE
 
     request = _request(shop, call)
     shop.stop = call.time_limit("60 suits most bugs", shop.stop)
@@ -113,7 +114,8 @@ def fix(shop: Project, call: Call) -> int:
             return carry(shop, call, lambda session: session.do(order))
     if call.options.json:
         call.emit(_json(shop, report, call))
-    return EXIT[report.outcome]
+    late = call.options.seconds is not None and report.reason.startswith(LATE)
+    return OutOfTime.exit_code if late and report.outcome is FixOutcome.NOT_FIXED else EXIT[report.outcome]
 
 
 def _request(shop: Project, call: Call) -> FixRequest:

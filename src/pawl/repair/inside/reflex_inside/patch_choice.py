@@ -175,7 +175,8 @@ class Choice:
             late = search.cut or engine.left < engine.request.seconds * 0.1
             quickest = min((baseline.outcomes[index].wall for index in baseline.failing), default=0.0)
             took = f"; the quickest failing test takes {quickest:.1f} s" if quickest >= SLOW_TEST else ""
-            values["reason"] = f"{search.pool.tried} candidates tried; {engine.spent()}{took}" if late else ""
+            spent = f"; {engine.spent()}" if engine.spent() else ""
+            values["reason"] = f"{search.pool.tried} candidates tried{spent}{took}" if late else ""
             engine.finish("out of time" if late else "no patch", **values)
             return
         candidates = sorted(search.plausible, key=lambda candidate: candidate.cost)[:MOST_COMPARED]
