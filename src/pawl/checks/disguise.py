@@ -153,7 +153,9 @@ def _ambient(tree: ast.Module, foreign: set[str]) -> Iterator[ast.expr]:
                 yield test
 
 
-_MAY_DECIDE = r"version_info|\bplatform\b|os\.name|environ|getenv|os\.supports_|TYPE_CHECKING|which\(|find_spec|isEnabledFor|get_ident|is_main"
+_MAY_DECIDE = (
+    r"version_info|\bplatform\b|os\.name|environ|getenv|os\.supports_|TYPE_CHECKING|which\(|find_spec|isEnabledFor"
+)
 
 
 def _made(node: ast.stmt) -> Iterator[ast.Name]:

@@ -122,7 +122,7 @@ def test_a_command_ends_when_its_time_is_up_whatever_it_waits_for(
         monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
     said = play((*COMMANDS[command], *plays.more), b"clean up greet.py\n/quit\n" if command == "session" else b"")
     assert said.code == (0 if command == "session" else 53), said
-    assert re.search("[Tt]he time (is|was) up|no time was left", said.out + said.err), said
+    assert re.search("[Tt]he time (is|was) up|time ran out|no time was left", said.out + said.err), said
     assert (pawl.workspace / "greet.py").read_text() == GREETS["greet.py"]
 
 
@@ -156,7 +156,7 @@ def test_a_repair_ends_when_its_time_is_up(
     model = () if words[0] == "fix" else ("--model", f"scripted:{script}")
     said = pawl(*words, *model, stdin=f"{MENDS}\n/quit\n".encode() if phase.endswith("session") else b"")
     assert said.code == (0 if phase.endswith("session") else 53), said
-    assert re.search("[Tt]he time (is|was) up|no time was left", said.out + said.err), said
+    assert re.search("[Tt]he time (is|was) up|time ran out|no time was left", said.out + said.err), said
     assert (pawl.workspace / "app.py").read_text() == BUGGY["app.py"]
 
 
