@@ -85,7 +85,7 @@ def tools_of(name: str, pin: Pin) -> tuple[McpTool, ...]:
             server=name,
             tool=tool,
             description=str(one.get("description") or one.get("title") or ""),
-            schema=one["inputSchema"],
+            schema={"type": "object", "properties": {}, **one["inputSchema"]},
             kind=ToolKind.READS if reads else ToolKind.RUNS,
         )
     return tuple(found.values())

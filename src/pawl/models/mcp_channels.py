@@ -34,7 +34,7 @@ _LEAST_SIZE = 2_000
 MOST_WORDS = 2_000
 """Kept of what a server says on its standard error."""
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-_GRACE_SECONDS, _END_SECONDS = 0.5, 10.0
+_GRACE_SECONDS, _END_SECONDS, _FAREWELL_SECONDS = 0.5, 10.0, 1.0
 
 Message = dict[str, Any]
 Feed = Callable[[Stream, bytes], None]
@@ -242,6 +242,10 @@ class HttpChannel:
         threading.Thread(target=self._post, args=(message,), name="pawl-mcp", daemon=True).start()
 
     def close(self) -> None:
+        """A session is told that it has ended; whether the server hears it or not."""
+        if self._session:
+            with suppress(*self._failures, UnicodeError):
+                self._client.delete(self._url, headers=self._headers({}), timeout=_FAREWELL_SECONDS)
         self._client.close()
 
     def _post(self, message: Mapping[str, Any]) -> None:
@@ -253,11 +257,13 @@ class HttpChannel:
                     told = _first(answer.iter_bytes(), 4_000)
                     self._told_error(number, answer.status_code, told)
                 elif "text/event-stream" in answer.headers.get("content-type", ""):
-                    for data in _events(answer.iter_lines()):
-                        self.inbox.put(read_json(data), len(data))
+                    for data in _events(answer.iter_bytes()):
+                        self.inbox.put(said := read_json(data), len(data))
+                        if isinstance(said, dict) and "method" not in said and said.get("id") == number:
+                            break
                 elif number is not None:
                     self.inbox.put(read_json(_first(answer.iter_bytes(), LARGEST_MESSAGE)))
-        except (*self._failures, Unreadable, RuntimeError) as error:
+        except (*self._failures, Unreadable, UnicodeError, RuntimeError) as error:
             if number is not None:
                 self._fail(number, f"{type(error).__name__}: {error}")
 
@@ -307,16 +313,20 @@ def _first(parts: Iterator[bytes], most: int) -> bytes:
     return bytes(found)
 
 
-def _events(lines: Iterator[str]) -> Iterator[str]:
+def _events(parts: Iterator[bytes]) -> Iterator[bytes]:
     """The data of each event of a stream."""
-    data: list[str] = []
-    size = 0
-    for line in lines:
-        if line.startswith("data:"):
-            data.append(line[5:].removeprefix(" "))
-            size += len(line)
-            if size > LARGEST_MESSAGE:
-                raise Unreadable("an event is too large")
-        elif not line and data:
-            yield "\n".join(data)
-            data, size = [], 0
+    line, data, size = bytearray(), list[bytes](), 0
+    for part in parts:
+        first, *rest = part.split(b"\n")
+        line += first
+        for following in rest:
+            text = bytes(line).rstrip(b"\r")
+            line = bytearray(following)
+            if text.startswith(b"data:"):
+                data.append(text[5:].removeprefix(b" "))
+                size += len(text)
+            elif not text and data:
+                yield b"\n".join(data)
+                data, size = [], 0
+        if size + len(line) > LARGEST_MESSAGE:
+            raise Unreadable(f"an event is larger than {LARGEST_MESSAGE >> 20} MB")

@@ -95,6 +95,9 @@ class McpServer:
         )
         if made.url and not _URL.match(made.url):
             raise ConfigError(f"it has no usable url: {made.url!r:.200}", advice="write it as https://host/path")
+        for name, value in made.headers.items():
+            if not (f"{name}{value}".isascii() and f"{name}{value}".isprintable()):
+                raise ConfigError(f"the header {name!r} may hold plain ASCII only", advice="correct it or its variable")
         named = {**self.env, **self.headers}
         values = {**made.env, **made.headers}
         register(*(values[name] for name in named if is_secret_name(name) or name.lower() == "authorization"))

@@ -242,7 +242,7 @@ def over_http(way: str) -> Iterator[tuple[str, list[dict]]]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             message = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            heard.append({**{key.lower(): value for key, value in self.headers.items()}, "message": message})
+            heard.append({**self._head(), "message": message})
             result = mcp_servers.answer(way, message) if "id" in message else {}
             if way == "forgets" and len(heard) > 12 and self.headers.get("mcp-session-id") == "session-1":
                 self.send_response(404)
@@ -256,15 +256,36 @@ def over_http(way: str) -> Iterator[tuple[str, list[dict]]]:
             body = {"jsonrpc": "2.0", "id": message.get("id")}
             body |= {"error": {"code": -32601, "message": "no"}} if result is None else {"result": result}
             text = json.dumps(body)
-            events = way in ("plain", "forgets")
+            events = way != "modern"
             data = f": hello\n\nevent: message\ndata: {text}\n\n".encode() if events else text.encode()
             self.send_response(200 if "id" in message else 202)
             self.send_header("content-type", "text/event-stream" if events else "application/json")
             if events:
-                self.send_header("mcp-session-id", "session-2" if len(heard) > 12 else "session-1")
+                name = "sessi\u00f6n" if way == "odd session" else "session"
+                self.send_header("mcp-session-id", f"{name}-{2 if len(heard) > 12 else 1}")
+            if way in ("unending", "lingers") and message["method"] == "tools/call":
+                self._goes_on(data if way == "lingers" else b"data: ")
+                return
             self.send_header("content-length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
+
+        def _goes_on(self, data: bytes) -> None:
+            self.end_headers()
+            with suppress(OSError):
+                self.wfile.write(data)
+                while True:
+                    self.wfile.write(b": still here" * 10_000)
+            heard.append({**self._head(), "left": "a stream"})
+
+        def _head(self) -> dict[str, str]:
+            return {key.lower(): value for key, value in self.headers.items()}
+
+        def do_DELETE(self) -> None:
+            heard.append({**self._head(), "left": self.headers["mcp-session-id"]})
+            self.send_response(200)
+            self.send_header("content-length", "0")
+            self.end_headers()
 
         def log_message(self, *_: object) -> None:
             pass
@@ -294,8 +315,10 @@ def test_a_server_over_http_is_called_in_both_eras(
             pawl(*DO)
     assert "echo says hello" in sent(playing) and "token-of-the-user" not in sent(playing)
     assert {one["authorization"] for one in heard} == {"Bearer token-of-the-user-0123456789"}
-    called = heard[-1]
+    called = [one for one in heard if "message" in one][-1]
     assert called["message"]["method"] == "tools/call"
+    # A session is ended with the command that began it.
+    assert [one["left"] for one in heard if "left" in one] == (["session-1"] * 2 if way == "plain" else [])
     if way == "modern":
         assert (called["mcp-protocol-version"], called["mcp-method"], called["mcp-name"]) == (
             "2026-07-28",

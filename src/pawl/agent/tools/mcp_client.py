@@ -18,6 +18,8 @@ HANDSHAKE = "2025-11-25"
 PROBE_SECONDS = 5.0
 """How long a server has to answer in the newer way before it is greeted in the older one."""
 MOST_PAGES, MOST_ITEMS = 200, 5_000
+MOST_DEEP = 100
+"""Levels of an answer, one in another."""
 MOST_ASKED = 1_000
 """Requests of a server's own during one of the client's; all but a ping are refused."""
 CLIENT: Mapping[str, str] = {"name": "pawl", "version": __version__}
@@ -163,6 +165,12 @@ def _result(message: Message, method: str) -> Mapping[str, Any]:
     result = message.get("result")
     if not isinstance(result, dict):
         raise ParseFailed(f"its answer to {method!r} is not an object", advice="tell the user; it is broken")
+    level, depth = [result], 0
+    while level and (depth := depth + 1) <= MOST_DEEP:
+        inner = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
+        level = [one for several in inner for one in several]
+    if level:
+        raise ParseFailed(f"its answer to {method!r} is nested too deeply", advice="tell the user; it is broken")
     return result
 
 

@@ -156,16 +156,27 @@ class RunningServer:
 def definitions(client: McpClient, known: KnownServer) -> Pin:
     """The definitions of a server as it gives them now, in the form in which it is agreed to."""
     tools = tuple(_kept(one, _FIELDS) for one in client.listed("tools/list", "tools") if not _needs_tasks(one))
-    for one in tools:
-        if not isinstance(one.get("name"), str) or not isinstance(one.get("inputSchema"), dict):
-            raise ParseFailed(
-                f"a tool of the MCP server {known.name!r} has no name or schema",
-                advice="the server does not follow the protocol; update or remove it",
-            )
     prompts: tuple[Mapping[str, Any], ...] = ()
     if "prompts" in client.capabilities:
         prompts = tuple(_kept(one, _PROMPT_FIELDS) for one in client.listed("prompts/list", "prompts"))
+    for kind, every, is_sound in (("tool", tools, _takes_an_object), ("prompt", prompts, _names_arguments)):
+        names = {name for one in every if is_sound(one) and isinstance(name := one.get("name"), str) and name}
+        if len(names) < len(every):
+            raise ParseFailed(
+                f"a {kind} of the MCP server {known.name!r} has no usable name or arguments, or is there twice",
+                advice="the server does not follow the protocol; update or remove it",
+            )
     return Pin(server=known.server.digest, tools=tools, prompts=prompts, resources="resources" in client.capabilities)
+
+
+def _takes_an_object(tool: Mapping[str, Any]) -> bool:
+    schema = tool.get("inputSchema")
+    return isinstance(schema, dict) and schema.get("type", "object") == "object"
+
+
+def _names_arguments(prompt: Mapping[str, Any]) -> bool:
+    given = prompt.get("arguments", [])
+    return isinstance(given, list) and all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in given)
 
 
 def _needs_tasks(tool: Mapping[str, Any]) -> bool:
@@ -306,7 +317,7 @@ class McpServers:
         except UNUSABLE as error:
             running.close()
             self._checked.discard(name)
-            words = f"{_HEAD.format(name)}the MCP server {name!r}: {safe_text(error.message).text}"
+            words = _HEAD.format(name) + safe_text(error.message).text
             raise type(error)(words, advice=error.advice) from error
         text = _HEAD.format(name) + result_text(result)
         if result.get("isError") is True:

@@ -109,14 +109,14 @@ def _list(shop: Project, call: Call) -> int:
 
 
 def _standing(shop: Project, known: KnownServer) -> tuple[str, int]:
-    from pawl.agent.mcp_pins import pin_of, tools_of
+    from pawl.agent.mcp_pins import pin_of
 
     if known.mistake:
         return f"unusable: {known.mistake}", 0
     pin = pin_of(shop.config, shop.workspace, known)
     if pin is None:
         return "not agreed", 0
-    return f"suspended ({pin.suspended})" if pin.suspended else "agreed", len(tools_of(known.name, pin))
+    return f"suspended ({pin.suspended})" if pin.suspended else "agreed", len(pin.tools)
 
 
 def _runs(server: McpServer) -> str:
