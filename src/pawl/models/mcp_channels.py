@@ -264,15 +264,12 @@ class HttpChannel:
                 elif number is not None:
                     self.inbox.put(read_json(_first(answer.iter_bytes(), LARGEST_MESSAGE)))
         except (*self._failures, Unreadable, UnicodeError, RuntimeError) as error:
-            if number is not None:
-                self._fail(number, f"{type(error).__name__}: {error}")
+            self._fail(number, f"{type(error).__name__}: {error}")
 
     def _told_error(self, number: object, status: int, told: bytes) -> None:
         """A body in the form of the protocol says more than the status. A session that is gone is begun anew."""
         if self._session and (status == 404 or (status == 400 and b"ession" in told)):
             self.inbox.end(f"its session is gone (status {status})")
-        if number is None:
-            return
         with suppress(Unreadable):
             body = read_json(told)
             if isinstance(body, dict) and "error" in body:
@@ -296,12 +293,9 @@ class HttpChannel:
             made["mcp-method"] = message["method"]
             name = params.get(_NAMED.get(message["method"], ""))
             if isinstance(name, str):
-                made["mcp-name"] = name if name.isascii() and name.isprintable() else _encoded(name)
+                encoded = f"=?base64?{base64.b64encode(name.encode()).decode()}?="
+                made["mcp-name"] = name if name.isascii() and name.isprintable() else encoded
         return made
-
-
-def _encoded(text: str) -> str:
-    return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
 
 
 def _first(parts: Iterator[bytes], most: int) -> bytes:
@@ -320,8 +314,7 @@ def _events(parts: Iterator[bytes]) -> Iterator[bytes]:
         first, *rest = part.split(b"\n")
         line += first
         for following in rest:
-            text = bytes(line).rstrip(b"\r")
-            line = bytearray(following)
+            text, line = bytes(line).rstrip(b"\r"), bytearray(following)
             if text.startswith(b"data:"):
                 data.append(text[5:].removeprefix(b" "))
                 size += len(text)
