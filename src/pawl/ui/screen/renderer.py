@@ -385,7 +385,8 @@ class EventRenderer:
         self._stream.clear()
         if call is None or report.state is not RunState.WORKING or not self._face.live:
             return ()
-        return (f"✗ {call_title(call)} → stopped", *lines)
+        said = " → stopped"
+        return (cut(f"✗ {call_title(call)}", self._face.aside.width - 1 - len(said)) + said, *lines)
 
 
 def _failed(event: ToolEnded) -> bool:
