@@ -12,6 +12,7 @@ import fcntl
 import functools
 import gc
 import importlib
+import inspect
 import json
 import os
 import pkgutil
@@ -206,9 +207,28 @@ def _load() -> None:
             importlib.import_module(found.name)
     for name in _LAZY:
         importlib.import_module(name)
+    _warm()
     assert threading.active_count() == 1, "a fork would lose threads"
     gc.collect()
     gc.freeze()
+
+
+def _warm() -> None:
+    """Makes the tables, patterns and methods that each Pawl makes at first use: most of what a short run computes."""
+    from pawl.agent import request_scope
+    from pawl.core.lazy_dataclass import _Unwritten
+
+    for found in gc.get_objects():
+        if isinstance(found, _Unwritten):
+            found.write()
+    loaded = [module for name, module in sys.modules.items() if name.partition(".")[0] == "pawl"]
+    tables = {
+        held for module in loaded for held in vars(module).values() if isinstance(held, functools._lru_cache_wrapper)
+    }
+    for table in tables:
+        if not inspect.signature(table).parameters:
+            table()
+    request_scope.scope_of("make it", "/", bool)
 
 
 def _serve(listening: socket.socket) -> list[str] | None:

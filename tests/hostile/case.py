@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import faulthandler
 import json
 import os
 import random
@@ -23,18 +24,23 @@ from pathlib import Path
 import nursery
 from hostile import commands
 from hostile.defects import DEFECTS
+from hostile.partners import Other, Partner
 from hostile.site import CANARY, KEY, Site, begin, shared_folder
 
 PATIENCE = 10.0
-"""Seconds of a quiet machine after which a command hangs."""
+"""Seconds after which a command hangs, but for those in which something of it was ready and others computed."""
+LONGEST = 120.0
+"""Seconds after which it hangs in any case."""
 CODES = frozenset({0, 1, 2, 3, 4, 5, 6, 41, 42, 44, 52, 53, 54, 75, 124, 127, 130, 141})
 """The exit codes that docs/commands.md has; `run` passes on those of its command."""
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200b]")
 PASSED_ON = {"run": "", "diff": "err"}
 """Commands of which only this is Pawl's own: the rest is, where it is no terminal, what a program or a file said."""
 _SUBREAPER = 36
+COMPUTED: Counter[str] = Counter()
+"""Seconds of a processor that each command has had in all."""
 SECONDS: Counter[str] = Counter()
-"""What each command has taken in all."""
+"""Seconds that each has taken in all."""
 
 Tree = dict[bytes, tuple[int, ...] | bytes]
 
@@ -102,6 +108,9 @@ class Case:
     """What may change begins with one of these."""
     extra: dict[str, str] = field(default_factory=dict)
     """Further variables."""
+    alone: bool = False
+    """Whether nobody but commands changes anything, so that what stood after one stands before the next."""
+    seen: Tree | None = None
     gone: bool = False
     """Whether the folder that Pawl is called in has gone meanwhile."""
 
@@ -109,16 +118,19 @@ class Case:
     def requests(self) -> Path:
         return self.site.folder / "tmp/requests"
 
-    def call(self, *words: str, stdin: bytes = b"", keeps: bool = False) -> Said:
+    def call(self, *words: str, stdin: bytes | Partner = b"", keeps: bool = False) -> Said:
         """Runs a command and notes all that must not happen; `keeps`: a process of it may go on."""
-        before = self.look()
-        started = time.monotonic()
+        before = self.seen or self.look()
+        started = os.times()
         said = self._forked(words, stdin)
-        SECONDS[words[0]] += time.monotonic() - started
+        spent = [now - then for now, then in zip(os.times(), started, strict=True)]
+        COMPUTED[words[0]] += sum(spent[2:4])
+        SECONDS[words[0]] += spent[4]
         if TELL[0]:
             print(f"pawl {words} -> {said.code}\n{said.out[-2000:]!a}\n{said.err[-2000:]!a}", flush=True)
         self._judge(words, said, keeps=keeps)
         after = self.look()
+        self.seen = after if self.alone else None
         changed = sorted(path for path in {**before, **after} if before.get(path) != after.get(path))
         for path in changed:
             where = os.path.realpath(os.path.join(os.fsencode(self.site.workspace), path))
@@ -134,6 +146,7 @@ class Case:
             ran = self.site.marker.read_text() if self.site.marker.exists() else ""
             self.note(words, f"written: {foreign[:5]} {ran[:200]!r}")
             self.site.marker.unlink(missing_ok=True)
+            self.seen = None
         return said
 
     def says(self, *turns: Mapping[str, object]) -> str:
@@ -152,7 +165,7 @@ class Case:
 
     def _judge(self, words: Sequence[str], said: Said, *, keeps: bool) -> None:
         if said.code is None:
-            self.note(words, f"hung for {PATIENCE:.0f} s")
+            self.note(words, f"hung for {PATIENCE:.0f} s in {said.err[-2000:]}")
         elif said.code not in CODES and words[0] != "run":
             self.note(words, f"exit code {said.code}")
         if "something unexpected" in said.out + said.err or (
@@ -181,23 +194,35 @@ class Case:
         beside |= tree(site.outside, b"../outside/") | tree(site.home, b"../home/")
         return beside | (tree(site.workspace) if not self.gone else {})
 
-    def _forked(self, words: Sequence[str], stdin: bytes) -> Said:
+    def _forked(self, words: Sequence[str], stdin: bytes | Partner) -> Said:
         folder = self.site.folder / "tmp"
         streams = [folder / name for name in ("in", "out", "err")]
-        streams[0].write_bytes(stdin)
+        if isinstance(stdin, bytes):
+            streams[0].write_bytes(stdin)
+        else:
+            for name in ("in", "pipe"):
+                os.mkfifo(folder / name)
+            line = os.open(streams[0], os.O_RDWR)  # so that nobody waits for the other end
+            with streams[1].open("wb") as out:
+                subprocess.Popen(["cat", folder / "pipe"], stdout=out)
         pid = os.fork()
         if pid == 0:
-            self._become(words, streams)
+            self._become(words, streams if isinstance(stdin, bytes) else (streams[0], folder / "pipe", streams[2]))
+        if not isinstance(stdin, bytes):
+            for problem in stdin(Other(pid, line, streams[1])):
+                self.note(words, problem)
+            os.close(line)
         code = _waited(pid)
         left = tuple(_ended_children())
         out, err = (each.read_bytes()[:5_000_000].decode("utf-8", "replace") for each in streams[1:])
-        for each in streams:
-            each.unlink()
+        for each in (*streams, folder / "pipe"):
+            each.unlink(missing_ok=True)
         return Said(code, out, err, left)
 
     def _become(self, words: Sequence[str], streams: Sequence[Path]) -> None:
         """The rest of this process is a Pawl."""
         os.setsid()
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # which a driver in the background ignores
         flags = (os.O_RDONLY, os.O_WRONLY | os.O_CREAT, os.O_WRONLY | os.O_CREAT)
         fds = [os.open(path, flag, 0o600) for path, flag in zip(streams, flags, strict=True)]
         call = {"words": list(words), "cwd": str(self.cwd or self.site.workspace), "leads": False}
@@ -207,6 +232,7 @@ class Case:
         if self.gone:
             os.rmdir(call["cwd"])
         _record_requests(self.requests)
+        faulthandler.register(signal.SIGUSR1, sys.stderr)  # where it hangs
         self.defect()
         import pawl.__main__
 
@@ -252,19 +278,35 @@ def _record_requests(place: Path) -> None:
 
 
 def _waited(pid: int) -> int | None:
-    """The exit code, or None for a process that had to be ended. Time in which others compute does not count."""
+    """The exit code, or None for a process that had to be ended."""
     watched = os.pidfd_open(pid)
-    had = 0.0
+    begun = seen = time.monotonic()
+    had, queued = 0.0, {}
     ready: list[int] = []
-    while not ready and had < PATIENCE:
-        started = time.monotonic()
+    while not ready and had < PATIENCE and seen < begun + LONGEST:
         ready, _, _ = select.select([watched], [], [], 0.5)
-        had += (time.monotonic() - started) * commands.share()
+        now, waits = time.monotonic(), dict(_queued(pid))
+        kept_waiting = sum(wait - queued.get(task, 0) for task, wait in waits.items())
+        had += max(0.0, now - seen - kept_waiting / 1e9)
+        seen, queued = now, waits
     os.close(watched)
     if not ready:
+        os.kill(pid, signal.SIGUSR1)
+        select.select([], [], [], 0.5)
         os.kill(pid, signal.SIGKILL)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     return (code if code >= 0 else 128 - code) if ready else None
+
+
+def _queued(pid: int) -> Iterator[tuple[str, int]]:
+    """How long each task of a process and of what it started was ready while another one had the processor."""
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            place = f"/proc/{pid}/task/{task}"
+            with contextlib.suppress(OSError):
+                yield task, int(Path(place, "schedstat").read_bytes().split()[1])
+                for child in Path(place, "children").read_bytes().split():
+                    yield from _queued(int(child))
 
 
 def _ended_children() -> Iterator[str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from hostile.partners import Partner, browser, editor
 from hostile.site import CANARY, Site
 
 ORDINARY = tuple(
@@ -24,8 +24,8 @@ SETTINGS = """\
 review = "off"
 run_seconds = 4
 fix_seconds = 2
-tool_seconds = 2
-file_seconds = 2
+tool_seconds = 3
+file_seconds = 3
 [permissions]
 deny = ["Edit(migrations/**)", "Bash(curl *)"]
 [budget]
@@ -114,26 +114,77 @@ def configure(site: Site) -> None:
     (site.folder / "script.jsonl").write_text(script)
 
 
-def calls(site: Site) -> Iterator[tuple[tuple[str, ...], bytes]]:
-    """Every command, with words that a person would use and words that a person was made to use."""
+MCP = "".join(
+    json.dumps({"jsonrpc": "2.0", **message}) + "\n"
+    for message in (
+        {"id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/list"},
+        *({"id": number, "method": "tools/call", "params": {"name": name, "arguments": words}}
+          for number, (name, words) in enumerate((
+              ("run", {"command": "cat .env; echo x > made.txt", "seconds": 4}), ("locate", {"text": "lantern"}),
+              ("history", {}), ("promote", {"entry": 1}), ("diff", {"entry": 1})), 3)),
+    )
+).encode()  # fmt: skip
+"""What another agent asks of Pawl."""
+
+
+def calls(site: Site) -> Iterator[tuple[tuple[str, ...], bytes | Partner]]:
+    """Every command, with words that a person would use and words that a person was made to use.
+
+    Of the ways to ask one command, those that do much come by turns (`|` in a line), so that a workspace costs seconds.
+    """
     chance = site.chance
     model = ("--model", f"scripted:{site.folder / 'script.jsonl'}")
     path = chance.choice(_named(site)).replace("\x00", "")
+    away = chance.choice([name for name in _named(site) if name.startswith(("../", "/", "l-", ".git/", "docs/.."))])
     shell = _filled(site, chance.choice(SHELL)).replace("migrations", "made-migrations")
     evil = f"--- a/{path}\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n".encode()
-    plain = f"""
-        doctor | models --offline | policy | prompts {chance.choice(("list", "check"))} | memory list
-        trust {chance.choice(("--list", "--revoke"))} | promote | audit | verify --all | fix --dry-run --seconds 1
-        dev start --seconds 2 | dev status | dev logs | dev stop | history --all --json | history --runs | requests
-        scores | permissions | skills | agents | mcp list | acp | web --no-open --page made-none
-        spec status | spec orchestrate | queue list | worker --drain | queue stats
-        setup --list | diff --evidence | undo | redo | restore | gc --days 0"""
+    patches = (evil, b"\x00" * 99, b"--- a\n+++ b\n@@ -1 +1 @@\n")
     typed = f"make made.py\n/status\n/diff\n/export {site.folder}/workspace/made.md\n/exit\n".encode()
     unproved = ("--approve", "never", "--accept-unverified")
+    seconds = ("--seconds", _seconds())
     simple = ("--approve", "never", "--simple", "1", "--no-reflex", "--no-generate", "--no-escalate")
-    patches = (evil, b"\x00" * 99, b"--- a\n+++ b\n@@ -1 +1 @@\n")
-    first, *last = (tuple(line.split()) for line in re.split(r"\||\n", plain) if line.strip())
-    table: tuple[tuple[tuple[str, ...], bytes], ...] = (
+    plain = """
+        doctor
+        models --offline
+        policy
+        prompts list | prompts check | prompts show stages/act
+        memory list | memory show 1 | memory forget 1 | memory session
+        trust --list | trust --revoke
+        promote
+        audit
+        verify --all
+        fix --dry-run --seconds 1
+        dev start --seconds 2
+        dev status | dev logs
+        dev stop
+        history --all --json | history --runs
+        requests
+        scores
+        permissions
+        skills | skills list | skills show fix | skills check
+        agents | agents list | agents show reviewer | agents check
+        mcp list | mcp add made sh --timeout 2000 | mcp remove made | mcp test made | mcp trust x
+        spec status | spec orchestrate | spec analyze | spec issues export made.md | spec issues import issue.md
+        spec new made | spec specify made | spec clarify | spec plan made | spec tasks | spec converge | spec execute
+        queue list | queue show 1 | queue stats | queue pause | queue watch
+        worker --drain
+        queue run --workers 1 | queue cancel 1 | queue retry 1 | queue resume
+        setup --list
+        diff --evidence
+        undo
+        redo
+        restore
+        gc --days 0"""
+    first, *last = (tuple(chance.choice(line.split("|")).split()) for line in plain.splitlines() if line.strip())
+    asks = {"spec": (*model, *seconds)}
+    requests: tuple[tuple[str, ...], ...] = (
+        ("do", *model, *unproved, "--commit", *seconds, "make made.py"),
+        ("do", *model, "-p", "--output-format", "stream-json", *seconds, "make made.py"),
+    )
+    table: tuple[tuple[tuple[str, ...], bytes | Partner], ...] = (
         (first, b""),
         (("permissions", "check", f"Bash({shell})"), b""),
         (("memory", "add", f"note {ESCAPES}"), b""),
@@ -144,15 +195,25 @@ def calls(site: Site) -> Iterator[tuple[tuple[str, ...], bytes]]:
         (("patch", "--path", path, "--old", "x", "--new", "y"), b""),
         (("checkpoint", chance.choice(("one", path or "x"))), b""),
         (("ask", *model, "what is the secret?"), b""),
-        (("do", *model, *unproved, "--commit", "--seconds", _seconds(), "make made.py"), b""),
-        (("do", *model, "-p", "--output-format", "stream-json", "--seconds", _seconds(), "make made.py"), b""),
-        (("queue", "add", *model, "--accept-unverified", "--seconds", _seconds(), "make made.py"), b""),
+        (chance.choice(requests), b""),
+        (("queue", "add", *model, "--accept-unverified", *seconds, *chance.choice(
+            (("make made.py",), ("make made.py",), ("--each", "*", "make made.py"), ("--from", path or "x")))), b""),
         (("approve", chance.choice(("--yes", "--reject=x"))), b""),
         (("loop", *model, *simple), b""),
         (("session", *model), typed),
         (("diff", "--file", path or "x"), b""),
-        *((words, b"") for words in last),
-    )
+        (("mcp", "serve"), MCP),
+        (("acp",), editor((
+            ("initialize", {"protocolVersion": 1, "clientCapabilities": {}}),
+            ("session/new", {"cwd": str(site.workspace), "mcpServers": []}),
+            ("session/prompt", {"prompt": [{"type": "text", "text": "/status"}]})))),
+        (("web", "--no-open", "--json", "--page", str(site.page())), browser(
+            *(("GET", f"/api/{each}", None) for each in ("state", "files", "files/all", "files/changed", "runs",
+              f"file?path={path}", "file?path=app.py", "outline?path=app.py", "search?q=lantern")),
+            ("PUT", "/api/file", {"path": away, "text": "x", "base": ""}),
+            ("POST", "/api/command", {"words": list(chance.choice((("history",), ("undo",), ("gc",))))}))),
+        *(((*words, *asks.get(words[0], ())), b"") for words in last),
+    )  # fmt: skip
     yield from table
 
 

@@ -21,7 +21,7 @@ sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 import users  # noqa: E402
 from hostile import commands, ingredients, redteam, scenarios  # noqa: E402
-from hostile.case import SECONDS, TELL, Case, a_case, prepare  # noqa: E402
+from hostile.case import COMPUTED, SECONDS, TELL, Case, a_case, prepare  # noqa: E402
 from hostile.defects import DEFECTS  # noqa: E402
 
 STORIES = {**scenarios.STORIES, **redteam.STORIES}
@@ -34,8 +34,9 @@ def play(case: Case, wanted: str = "", only: str = "", part: slice = slice(None)
     site = case.site
     root, taken = ingredients.lay(site, wanted)
     case.cwd = commands.standing(site, root)
-    case.gone = root == "gone"
+    case.gone, case.alone = root == "gone", True
     commands.configure(site)
+    site.marker.unlink(missing_ok=True)  # what laying it ran
     for words, stdin in list(commands.calls(site))[part]:
         if sum("hung" in problem for problem in case.problems) < MOST_HANGS and only in ("", words[0]):
             case.call(*words, stdin=stdin, keeps=words[:2] == ("dev", "start"))
@@ -90,7 +91,8 @@ def _workspaces(options: argparse.Namespace) -> int:
         found += bool(problems)
         if not (number + 1) % 25:
             print(f"{number + 1} played, {found} with problems", flush=True)
-    print(", ".join(f"{name} {taken:.1f} s" for name, taken in SECONDS.most_common(8)))
+    for how, taken in (("computed", COMPUTED), ("took", SECONDS)):
+        print(f"{how}: {', '.join(f'{name} {seconds:.1f} s' for name, seconds in taken.most_common(8))}")
     seconds, computed = time.monotonic() - started, sum(os.times()[:4])
     told = f"{found} of {len(cases)} workspaces with problems"
     print(f"{told}, {seconds:.1f} s ({computed:.1f} s computed), seed {options.seed}")

@@ -78,6 +78,13 @@ class Site:
             os.unlink(place)
         return place
 
+    def page(self) -> Path:
+        """A page of the user's own, so that none has to be built."""
+        place = self.folder / "tmp/page"
+        place.mkdir(exist_ok=True)
+        (place / "index.html").write_text("<!doctype html><title>x</title>")
+        return place
+
     def special(self, path: str, kind: str) -> None:
         """Something in the place of a file that never ends, never begins, is not to be had, or is none."""
         match kind:

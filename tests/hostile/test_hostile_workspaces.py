@@ -21,6 +21,7 @@ from hostile.scenarios import STORIES
 from hostile.site import begin
 
 from pawl.ui.cli.overview import COMMANDS
+from pawl.ui.cli.parser import parser_for
 
 pytestmark = pytest.mark.hostile
 
@@ -81,8 +82,19 @@ def test_each_class_of_red_teams_has_three_cases():
     assert min(map(kinds.count, kinds)) >= 3
 
 
-def test_every_command_is_run_on_a_random_workspace(tmp_path: Path):
-    assert {words[0] for words, _ in commands.calls(begin(tmp_path, random.Random(1)))} == set(COMMANDS)
+def test_every_command_is_run_on_each_workspace_and_every_action_of_it_on_some(tmp_path: Path):
+    played = [[words for words, _ in commands.calls(begin(tmp_path / str(n), random.Random(n)))] for n in range(80)]
+    assert [set(COMMANDS) - {words[0] for words in each} for each in played] == [set()] * len(played)
+    actions = {
+        (name, action)
+        for name in COMMANDS
+        for option in parser_for(name)._actions
+        if not option.option_strings and option.choices
+        for action in option.choices
+    }
+    assert len(actions) > 40
+    usual = {(name, "list") for name in COMMANDS}
+    assert actions - usual - {words[:2] for each in played for words in each} == set()
 
 
 @pytest.mark.parametrize("user", users.NAMES)

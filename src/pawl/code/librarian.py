@@ -306,6 +306,7 @@ class IndexThread:
         self._config = config
         self._workspace = workspace
         self._guardrails = guardrails
+        self._closed = False
         self._thread = threading.Thread(target=self._run, name="pawl-index", daemon=True)
         self._thread.start()
 
@@ -317,13 +318,18 @@ class IndexThread:
 
     def close(self, seconds: float = _PATIENCE) -> None:
         """Waits for its end, not long; an index that is being made then is left to the next who needs it."""
+        self._closed = True
         self._thread.join(seconds)
 
     def _run(self) -> None:
         with suppress(PawlError, OSError), Tree(Path(self._workspace)) as tree:
             files = WorkspaceFiles(tree, self._guardrails, global_ignore=self._config.global_ignore)
             with CodeLibrarian(index_path(self._config.state, self._workspace), files) as librarian:
-                librarian.refresh(seconds=math.inf)
+                try:
+                    librarian.refresh(seconds=math.inf)
+                except RuntimeError:  # A process that ends starts no more threads.
+                    if not self._closed:
+                        raise
 
 
 def prepare_index(shop: Project) -> IndexThread:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 from acp import PROTOCOL_VERSION, RequestError, helpers, schema, spawn_agent_process
+from nursery import PATIENCE
 from ui.cli import mcp_servers
 from ui.cli.console import PAWL, Pawl
 from ui.cli.projects import Project
@@ -384,3 +386,19 @@ def test_without_an_editor_it_says_who_starts_it(pawl: Pawl, tmp_path: Path):
         assert done.returncode == 42 and "let your editor start it" in done.stderr, done
     done = subprocess.run([*PAWL, "acp"], input="no message\n", capture_output=True, text=True, check=False)
     assert (done.returncode, "Traceback" in done.stderr) == (0, False), done
+
+
+def test_an_editor_that_leaves_while_the_index_is_made_sees_no_traceback(project: Project):
+    pawl = project({f"many/{number % 9}/m{number}.py": "def f(x):\n    return x\n" for number in range(1200)})
+    words = (
+        {"id": 1, "method": "initialize", "params": {"protocolVersion": 1, "clientCapabilities": {}}},
+        {"id": 2, "method": "session/new", "params": {"cwd": str(pawl.workspace), "mcpServers": []}},
+    )
+    given = "".join(json.dumps({"jsonrpc": "2.0", **word}) + "\n" for word in words)
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen([*PAWL, "acp"], cwd=pawl.workspace, text=True, **pipes) as process:
+        process.stdin.write(given)
+        process.stdin.flush()
+        assert any('"id":2' in line for line in process.stdout)
+        _, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, err) == (0, "")
