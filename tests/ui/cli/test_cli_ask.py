@@ -93,7 +93,7 @@ def test_the_answer_as_json_names_model_cost_and_what_it_cites(asked: Pawl, scri
 
 def test_an_answer_that_cites_what_is_not_there_is_marked(asked: Pawl, script: Script):
     said = asked("ask", "--model", script('[[turn]]\nanswer = "It is in app.py:99 and gone.py:1."'), "where?")
-    assert "cites what is not there: app.py:99, gone.py:1" in said.err
+    assert "cites what does not exist: app.py:99, gone.py:1" in said.err
 
 
 @pytest.mark.spec("C1")
