@@ -128,7 +128,8 @@ def _oracle(bug: Bug, room: Path) -> str:
 def _environment(room: Path, options: argparse.Namespace) -> dict[str, str]:
     home = Path(options.python).parent
     # A bug that makes its test hang would take all the time before anybody is asked.
-    (room / "config.toml").write_text('review = "off"\nrun_seconds = 60.0\n[verify]\nseconds = 60.0\n')
+    local = f"[local]\nthreads = {options.threads}\n" if options.threads else ""
+    (room / "config.toml").write_text(f'review = "off"\nrun_seconds = 60.0\n[verify]\nseconds = 60.0\n{local}')
     return {
         **os.environ,
         "PAWL_STATE": str(room / "state"),
@@ -204,6 +205,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=30, help="of one bug")
     parser.add_argument("--samples", type=int, default=1)
     parser.add_argument("--iterations", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=0, help="of a local model; 0 as many as it takes by itself")
     parser.add_argument("--limit", type=int, default=0, help="of each set")
     parser.add_argument("--every", type=int, default=1, help="take every n-th bug")
     parser.add_argument("--only", default="", help="names, with commas between them")

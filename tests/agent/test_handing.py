@@ -43,7 +43,8 @@ def larger(shop: Project) -> Project:
 
 def told(shop: Project, request: str, **more: object) -> Sequence[str]:
     with ToolSession(shop) as desk:
-        return handed_over(shop, desk.files, BundleSubject(request=request, **more))
+        read = tuple(read_ahead(desk.files, request))
+        return handed_over(shop, desk.files, BundleSubject(request=request, read=read, **more))
 
 
 def test_the_code_that_is_meant_is_handed_over_within_the_budget_and_the_same_each_time(larger: Project):
@@ -66,6 +67,12 @@ def test_once_something_was_changed_what_failed_before_is_told_by_name_alone():
     found = [Diagnostic(tool="pytest", message="assert 1 == 2", test=f"test_a.py::test_{name}") for name in "bbc"]
     assert "assert 1 == 2" in failing_text(found)
     assert failing_text(found, named=True).splitlines()[1:] == ["- test_a.py::test_b", "- test_a.py::test_c"]
+
+
+def test_of_a_failing_test_the_place_is_told_where_it_came_to_an_end():
+    frames = (Location(path="test_a.py", line=3), Location(path="a.py", line=12))
+    found = [Diagnostic(tool="unittest", message="ValueError: no", test="test_a.Test.test_b", frames=frames)]
+    assert failing_text(found).splitlines()[1:] == ["- test_a.Test.test_b", "    ValueError: no", "    at a.py:12"]
 
 
 def test_a_request_that_fits_nothing_gets_the_outline(larger: Project):
@@ -123,6 +130,14 @@ def test_of_tests_that_are_named_come_these_and_the_code_that_they_are_about(lar
         assert read_ahead(desk.files, "tests/test_prices.py fails") == ["tests/test_prices.py"]
         named = "src/list.test.ts > the list > is empty at first fails"
         assert read_ahead(desk.files, named) == ["src/list.test.ts:2-4"]
+
+
+def test_what_a_named_test_uses_comes_before_what_only_has_its_words(larger: Project):
+    tests = b"from shop.mail import send_receipt\n\n\ndef test_digits_of_prices():\n    assert send_receipt('a')\n"
+    lay(Path(larger.workspace), {"tests/test_all.py": tests})
+    (text,) = told(larger, "tests/test_all.py::test_digits_of_prices fails", named=("tests/test_all.py",))
+    assert "     1 | def send_receipt(address):" in text
+    assert text.index("shop/mail.py (") < text.index("shop/prices.py (")
 
 
 def test_a_long_file_of_tests_that_is_named_is_among_the_files_however_many_fit_better(larger: Project):

@@ -93,8 +93,13 @@ def test_lint_goes_by_the_projects_own_rules(subject):
 
 
 @pytest.mark.spec("A8")
-def test_lint_with_a_broken_configuration_does_not_pass(subject):
-    verdict = Ruff().run(subject({**GOOD, "ruff.toml": "no such thing = = 1\n"}))
+def test_lint_with_a_broken_configuration_does_not_pass_and_refuses_only_a_change_of_it(subject):
+    broken = {**GOOD, "ruff.toml": "no-such-field = 1\n"}
+    for changed in ((), ("shop.py",)):
+        verdict = Ruff().run(subject(broken, changed=changed))
+        assert verdict.standing is Status.SKIPPED
+        assert "cannot read the project's configuration" in verdict.reason
+    verdict = Ruff().run(subject(broken, changed=("shop.py", "ruff.toml")))
     assert verdict.standing is Status.FAIL
     assert "ruff gave up" in verdict.reason
 

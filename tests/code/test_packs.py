@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shelf import Folder, Shelf
 
-from pawl.code.bundle import ATTEMPTS, EXCERPTS, FILES, pack, redacted_lines
+from pawl.code.bundle import ATTEMPTS, DETAILS, EXCERPTS, FILES, pack, redacted_lines
 from pawl.code.code_model import Definition, DefinitionKind, Excerpt, FileOutline, Hit, PackFile, PackRequest, Query
 from pawl.code.librarian import gathered
 from pawl.code.outline import SourceOutliner, repository_outline
@@ -92,16 +92,30 @@ def test_a_pack_of_a_real_file_shows_what_was_tried_then_signatures_then_bodies(
     assert made.listed == ("cart.py", "notes.md") and made.left_out == 0
 
 
-def test_a_function_is_shown_by_its_code_and_a_class_by_its_head():
+def test_a_function_is_shown_by_its_code_a_long_class_by_its_head_and_a_short_one_whole():
     source = (
         'class Shop:\n    """Sells.\n\n    One.\n    Two.\n    """\n\n    def price(self):\n        """What it costs.\n'
         '\n        One.\n        Two.\n        """\n        return self.base * 2\n'
     )
+    long = source + "\n    MORE = {\n" + "".join(f"        {number}: 0,\n" for number in range(30)) + "    }\n"
+    assert _shown(source) == [(1, 2), (6, 14)]
+    assert _shown(long) == [(1, 2), (6, 9), (13, 14)]
+
+
+def test_of_a_definition_without_room_for_its_head_nothing_is_shown():
+    source = (
+        f'def price(self):\n    """What {"it costs " * 90}\n\n    One.\n    Two.\n    """\n    return 1\n\n\nx = 1\n'
+    )
+    assert _shown(source, budget=200) == []
+
+
+def _shown(source: str, budget: int = 800) -> list[tuple[int, int]]:
     folder, outliner = Folder({"shop.py": source.encode()}), SourceOutliner(GUARDRAILS)
     (read,) = gathered((hit("shop.py"),), folder, outliner, GUARDRAILS)
     outliner.close()
-    made = pack(PackRequest(budget=800, hits=(hit("shop.py", *read.definitions),), files=(read,)))
-    assert [(one.start, one.end) for one in made.excerpts] == [(1, 2), (6, 9), (13, 14)]
+    found = [one for one in read.definitions if one.kind not in DETAILS]
+    made = pack(PackRequest(budget=budget, hits=(hit("shop.py", *found),), files=(read,)))
+    return [(one.start, one.end) for one in made.excerpts]
 
 
 def test_a_file_that_holds_secrets_is_neither_shown_nor_named():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,7 +25,6 @@ from pawl.core.lazy_dataclass import dataclass
 from pawl.core.patch import unified
 from pawl.core.run import Budget, Mode, RunRequest
 from pawl.core.tiers import Attempt, AttemptEnd, EscalationState
-from pawl.core.typed import Unreadable, read_python
 from pawl.models.router import ModelConfig, budget, model_config
 from pawl.settings.config import IN_KEYRING, LARGEST_ENV, environment_of
 from pawl.settings.trust import is_trusted, read_text
@@ -101,45 +99,17 @@ def read_ahead(files: Files, text: str, *, named: bool = True) -> list[str]:
     return given + found[:MOST_MENTIONED]
 
 
-_TITLE = re.compile(r"""\b(?:it|test)(?:\.\w+)?\(\s*(["'`])(.+?)\1""")
-_CLOSES_HEAD, _CLOSES = ")", ("}", "]")
-
-
 def _named_tests(files: Files, path: str, text: str) -> list[str]:
     """The tests of a file that the words name, by function or by title, as `path:10-20`."""
-    source = files.read(path).decode("utf-8", "replace")
-    tests = _functions(source) if path.endswith(".py") else _titles(source.splitlines())
-    return [
-        f"{path}:{first}-{last}" for name, first, last in tests if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)
-    ]
+    # Loaded here, because most requests name no file of tests.
+    from pawl.agent.function_text import Sources
 
-
-def _functions(source: str) -> Iterator[tuple[str, int, int]]:
-    """The tests of a Python file with their first and last lines, decorators among them."""
-    try:
-        nodes = [
-            one for one in ast.walk(read_python(source)) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
+    with Sources(files) as sources:
+        return [
+            f"{path}:{one.start}-{one.end}"
+            for one in sources.tests(path)
+            if re.search(rf"(?<!\w){re.escape(one.name)}(?!\w)", text)
         ]
-    except Unreadable:
-        return
-    for one in nodes:
-        if one.name.startswith("test"):
-            yield one.name, min(node.lineno for node in (one, *one.decorator_list)), one.end_lineno or one.lineno
-
-
-def _titles(lines: Sequence[str]) -> Iterator[tuple[str, int, int]]:
-    """The tests of a script by their titles, which are no definitions; their ends as a formatter indents them."""
-    for at, line in enumerate(lines):
-        if (match := _TITLE.search(line)) is None:
-            continue
-        depth, end = len(line) - len(line.lstrip()), at + 1
-        for later, text in enumerate(lines[at + 1 :], at + 2):
-            rest = text.lstrip()
-            if rest and len(text) - len(rest) <= depth and not rest.startswith(_CLOSES_HEAD):
-                end = later if rest.startswith(_CLOSES) else end
-                break
-            end = later if rest else end
-        yield match[2], at + 1, end
 
 
 def reads_of(messages: Sequence[Message]) -> list[str]:
@@ -356,7 +326,8 @@ def failing_text(findings: Sequence[Diagnostic], *, named: bool = False) -> str:
     lines = [FAILING]
     for finding in findings[:MOST_FINDINGS]:
         lines.append(" ".join(part for part in (f"- {finding.test or finding.place}", finding.label) if part))
-        lines += [f"    {line}" for line in finding.message.strip().splitlines()[:MOST_MESSAGE_LINES]]
+        told = (*finding.message.strip().splitlines()[:MOST_MESSAGE_LINES], *finding.raised)
+        lines += [f"    {line}" for line in told]
     if len(findings) > MOST_FINDINGS:
         lines.append(f"- and {len(findings) - MOST_FINDINGS} more")
     return bounded(lines, MOST_CHARACTERS)
@@ -410,8 +381,8 @@ class BundleSubject:
     request: str
     named: tuple[str, ...] = ()
     """Paths that the user names; those that are there are read ahead."""
-    read: frozenset[str] = frozenset()
-    """Those that are, and need not be shown again."""
+    read: tuple[str, ...] = ()
+    """What is read ahead and need not be shown again, as `path` or `path:10-20`."""
     findings: tuple[Diagnostic, ...] = ()
     """Tests that fail before any change."""
     attempts: tuple[str, ...] = ()
@@ -443,11 +414,11 @@ def handed_over(shop: Project, files: Files, subject: BundleSubject) -> tuple[st
         if budget < LEAST_BUDGET or not subject.request.strip():
             return ()
         counted = {path: count for path in subject.named if (count := line_count(files, path)) is not None}
-        read = {one.partition(":")[0] for one in read_ahead(files, subject.request)}
+        read = {one.partition(":")[0] for one in subject.read}
         too_long = tuple(path for path, count in counted.items() if count > MOST_LINES and path not in read)
         if not too_long and any(not is_test(path) for path in counted):
             return ()
-        return _found(shop, files, replace(subject, named=too_long, read=frozenset(read)))
+        return _found(shop, files, replace(subject, named=too_long))
     except (PawlError, OSError) as error:
         shop.note_if_possible("librarian failed", {"error": str(error)})
         return ()
@@ -486,13 +457,25 @@ def _text(librarian: CodeLibrarian, shop: Project, files: Files, subject: Bundle
     budget = shop.config.settings.context_tokens
     # Without commits: they add little here, and reading them takes a bench.
     places = suspicions(subject.findings) or suspected(shop, subject.request)
-    query = Query(text=subject.request, suspicions=places, history=False)
-    most = MOST_RANKED if subject.named else MOST_HITS + len(subject.read)
-    ranked = [hit for hit in librarian.locate(query, most) if hit.path not in subject.read]
+    query = Query(text=subject.request + _as_code(files, subject.read), suspicions=places, history=False)
+    read = {one.partition(":")[0] for one in subject.read}
+    most = MOST_RANKED if subject.named else MOST_HITS + len(read)
+    ranked = [hit for hit in librarian.locate(query, most) if hit.path not in read]
     hits = sorted(ranked, key=lambda hit: hit.path not in subject.named)[:MOST_HITS]
     if not hits:
         outline = librarian.overview(budget, shop.guardrails)
         return (f"{OUTLINE_HEAD}\n{outline}",) if outline else ()
-    read = gathered(hits, files, librarian, shop.guardrails)
-    made = pack(PackRequest(budget=budget, hits=tuple(hits), files=read, attempts=subject.attempts))
+    shown = gathered(hits, files, librarian, shop.guardrails)
+    made = pack(PackRequest(budget=budget, hits=tuple(hits), files=shown, attempts=subject.attempts))
     return (f"{HEAD}\n{made.text}",) if made.text else ()
+
+
+def _as_code(files: Files, read: Iterable[str]) -> str:
+    """The tests that are read ahead by their lines: what they use is what the request is about."""
+    found = ""
+    for path, _, lines in (one.partition(":") for one in read):
+        first, _, last = lines.partition("-")
+        if lines and is_test(path):
+            text = files.read(path).decode("utf-8", "replace").splitlines()[int(first) - 1 : int(last)]
+            found += "\n```\n" + "\n".join(text[:MOST_LINES]) + "\n```"
+    return found

@@ -107,6 +107,14 @@ class Sources:
                 found.append(FunctionPlace(path=path, name=one.name, first=one.start, last=one.end, indent=indent))
         return tuple(found)
 
+    def tests(self, path: str) -> tuple[Definition, ...]:
+        """The tests of a file of tests, by function or by title."""
+        return tuple(
+            one
+            for one in self._definitions(path, self.text(path))
+            if one.kind is DefinitionKind.TEST or (one.kind in _FUNCTIONS and one.name.lower().startswith("test"))
+        )
+
     def names(self, path: str, text: str) -> frozenset[str]:
         """The functions, methods and classes that a text in the language of the path defines."""
         kinds = (*_FUNCTIONS, DefinitionKind.CLASS)

@@ -99,6 +99,7 @@ class Talker:
     _closing: ExitStack = field(default_factory=ExitStack)
     _config: ModelConfig | None = None
     _models: Models | None = None
+    _aheads: dict[tuple[str, bool], tuple[str, ...]] = field(default_factory=dict)
     _policy: Policy | None = None
     _telemetry: Telemetry | None = None
     _permits: CallPermits = field(init=False)
@@ -407,9 +408,9 @@ class Talker:
             kept = shop.store.snapshots.get(shop.workspace, self.conversation, HANDED) or {}
             known = kept.get("texts")
             return tuple(map(str, known)) if isinstance(known, list) else ()
-        texts = handed_over(
-            shop, self.works.desk.files, subject_of(shop, self.record, self.record.order.text, asks=asks)
-        )
+        text = self.record.order.text
+        subject = replace(subject_of(shop, self.record, text, asks=asks), read=self._ahead(text, named=True))
+        texts = handed_over(shop, self.works.desk.files, subject)
         if asks and texts:
             shop.store.snapshots.put(shop.workspace, self.conversation, HANDED, {"texts": list(texts)})
         return texts
@@ -505,12 +506,18 @@ class Talker:
             named = not line.history or line.mode is not None
             asks_once = line.mode is Mode.CHAT and self.asks_once(line.role)
             read = self._chosen(line, as_reads=True) if asks_once else ()
-            read = read or tuple(read_ahead(self.works.desk.files, line.text, named=named))
+            read = read or self._ahead(line.text, named=named)
             # What the planner has read need not be asked for again.
             planned = reads_of(self.history("plan")) if not line.history and self._works_alone(line) else ()
             talk = replace(talk, read=tuple(dict.fromkeys((*read, *planned))))
             self.record.keep_talk(line.talk, talk)
         return talk.read or ()
+
+    def _ahead(self, text: str, *, named: bool) -> tuple[str, ...]:
+        """What is read ahead for a text; asked for twice in a request, and looked for once."""
+        if (text, named) not in self._aheads:
+            self._aheads[text, named] = tuple(read_ahead(self.works.desk.files, text, named=named))
+        return self._aheads[text, named]
 
     def _keep(self, line: TurnInput, spoken: Spoken, watch: ContextWatch) -> None:
         """Write the dialogue into the transcript, once."""

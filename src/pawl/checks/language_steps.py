@@ -124,6 +124,7 @@ class ReadableFiles:
 
 
 _ARGUMENTS = ("check", "--output-format", "json", "--no-fix", "--no-cache", "--force-exclude")
+_CONFIGURATIONS = frozenset({"pyproject.toml", "ruff.toml", ".ruff.toml"})
 _ERRORS_ONLY = ("--select", "E9,F63,F7,F82")
 
 
@@ -142,7 +143,11 @@ class Ruff:
         if completed is None:
             return skipped(self.name, "ruff is not installed for this project")
         if completed.code not in (0, _FOUND):
-            return failed(self.name, f"ruff gave up: {_gave_up(completed)}")
+            said = _gave_up(completed)
+            changed = _CONFIGURATIONS.intersection(map(posixpath.basename, subject.changed))
+            if not changed and any(one in said for one in _CONFIGURATIONS):
+                return skipped(self.name, f"ruff cannot read the project's configuration: {said}")
+            return failed(self.name, f"ruff gave up: {said}")
         try:
             findings = list(_read_ruff(completed.stdout.text, subject.origin))
         except ValueError as error:
@@ -155,7 +160,7 @@ class Ruff:
 
 def is_configured(subject: Subject) -> bool:
     tools = toml(subject.files, "pyproject.toml").get("tool", {})
-    return "ruff" in tools or any(subject.files.exists(name) for name in ("ruff.toml", ".ruff.toml"))
+    return "ruff" in tools or any(map(subject.files.exists, _CONFIGURATIONS - {"pyproject.toml"}))
 
 
 def _read_ruff(output: str, origin: Origin) -> Iterator[Diagnostic]:

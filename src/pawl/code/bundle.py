@@ -103,6 +103,8 @@ _HEAD_LINES = 40
 _LEAST_LINES = 3
 """A body of which less would be shown is left to the signatures."""
 _LONGEST_REASON = 60
+_SHORT_CLASS = 30
+"""Lines of a class that is shown as a whole."""
 _LONGEST_HEAD = 16
 """Lines of a definition before its docstring."""
 _TESTS_LATER = 3
@@ -261,15 +263,20 @@ class _Bodies:
     def choose(self, room: int) -> None:
         """First no body may take more than half of what is left, so that one large class is not all there is."""
         room -= _cost([EXCERPTS])
-        wanted = [(file, one) for file, part in self.wanted for one in _without_docstring(file, part)]
-        for place, (file, part) in enumerate(wanted):
-            left = room - sum(self.costs.values())
-            self._add(file, part, left if place == len(wanted) - 1 else left * 2 // 3)
-        for file, part in wanted:
-            self._add(file, part, room - sum(self.costs.values()))
+        wanted = [(file, _without_docstring(file, part)) for file, part in self.wanted]
+        for place, (file, parts) in enumerate(wanted):
+            self._add_all(file, parts, room, 1 if place == len(wanted) - 1 else 2 / 3)
+        for file, parts in wanted:
+            self._add_all(file, parts, room, 1)
 
-    def _add(self, file: PackFile, part: Range, room: int) -> None:
-        """Adds as many of the first lines of the part as fit."""
+    def _add_all(self, file: PackFile, parts: Iterable[Range], room: int, share: float) -> None:
+        """Adds the parts of a definition; what follows on its head means nothing without it."""
+        for part in parts:
+            if not self._add(file, part, int((room - sum(self.costs.values())) * share)):
+                break
+
+    def _add(self, file: PackFile, part: Range, room: int) -> bool:
+        """Adds as many of the first lines of the part as fit, if that is enough to be of use."""
         start, end = part
         known = self.shown.get(file.path, [])
         least = min(end, start + _LEAST_LINES - 1)
@@ -283,6 +290,7 @@ class _Bodies:
         if low >= least:
             self.shown[file.path] = list(merged([*known, (start, low)]))
             self.costs[file.path] = _cost(rendered(file, self.shown[file.path]))
+        return low >= least
 
     def _price(self, file: PackFile, ranges: list[Range]) -> int:
         """The tokens that the file would take more than now."""
@@ -305,9 +313,9 @@ class _Bodies:
 
 
 def _within(file: PackFile, definition: Definition) -> Range | None:
-    """The lines of a definition, as far as the file has them; of a class up to the first definition in it."""
+    """The lines of a definition, as far as the file has them; of a long class up to the first definition in it."""
     start, end = max(1, definition.start), min(definition.end, len(file.lines))
-    if definition.kind is DefinitionKind.CLASS:
+    if definition.kind is DefinitionKind.CLASS and end - start >= _SHORT_CLASS:
         inner = (one.start for one in file.definitions if start < one.start <= end and one.kind not in DETAILS)
         end = min(inner, default=end + 1) - 1
     return (start, end) if start <= end else None

@@ -83,6 +83,8 @@ class DefinitionKind(StrEnum):
     """A variable or constant outside of any function."""
     FIELD = "field"
     MACRO = "macro"
+    TEST = "test"
+    """A test that is no function but a call with a title, which is its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -300,7 +300,7 @@ def _decoded(data: bytes, path: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
-_VERSION = 2
+_VERSION = 3
 """Goes up with every change of the tables or of what is put into them; an index of another version is made anew."""
 _MARK = 0x50574C49
 _LONGEST_LOG = 16 << 20

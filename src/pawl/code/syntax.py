@@ -393,6 +393,8 @@ class _Page:
     def names(self, place: DefinitionPlace) -> list[str]:
         """The name as it is written, taken apart: the last part is the name itself."""
         text = self._text(place.name_start, place.name_end).strip("\"'`:")
+        if place.kind == DefinitionKind.TEST:
+            return [" ".join(text.split()) or "?"]
         while "<" in text and (bare := _ARGUMENTS.sub("", text)) != text:
             text = bare
         start, end = place.scope

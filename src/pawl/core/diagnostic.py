@@ -47,6 +47,11 @@ class Diagnostic:
         return ":".join(str(part) for part in (self.path, self.line) if part)
 
     @property
+    def raised(self) -> tuple[str, ...]:
+        """Of a failing test, a line with the innermost place of the workspace that it ran through."""
+        return (f"at {self.frames[-1].path}:{self.frames[-1].line}",) if self.test and self.frames else ()
+
+    @property
     def first_line(self) -> str:
         """Of the message, the first line that says something."""
         return next((line.strip() for line in self.message.splitlines() if line.strip()), "")

@@ -275,8 +275,13 @@ class Permissions:
             place=self.place,
             unmatched=defaults.caged if closed else defaults.runs,
             passes_doubts=closed and defaults.doubtful is Decision.ALLOW and not has_own,
-            judge_path=lambda tool, paths: self._about(tool, kinds[tool], paths),
+            judge_path=lambda tool, paths: self._redirected(self._about(tool, kinds[tool], paths)),
         )
+
+    def _redirected(self, said: Permission) -> Permission:
+        """What a confined command writes outside of the workspace is lost with it, or refused by the sandbox."""
+        lost = said.reason == _OUTSIDE and self.cage is SandboxMode.CLOSED
+        return replace(said, ruling=self.preset.defaults.caged, firm=False) if lost else said
 
     def _suggestions(self, tool: str, arguments: Mapping[str, object]) -> tuple[str, ...]:
         """Offered only when they work: with them the same call is allowed."""

@@ -14,6 +14,10 @@ SCRATCH = """set -e
 echo 'broken' > app.py; git checkout app.py; grep 'number + 2' app.py
 echo 'x = 1' > new.py; git add new.py; git stash; test ! -e new.py; git stash pop; test -e new.py
 git commit -qm 'a try'; git log --oneline | wc -l | grep 2; git reset -q --hard HEAD~1; test ! -e new.py
+cat > /tmp/tried.py <<'X'
+import app; print(app.after(1))
+X
+PYTHONPATH=. python3 /tmp/tried.py
 rm -rf build; find . -name '*.pyc' -delete; git switch -qc other; git gc -q; git fsck
 echo the end"""
 

@@ -257,7 +257,7 @@ def _finding(finding: Diagnostic) -> str:
     place = finding.test or ":".join(str(part) for part in (finding.path, finding.line, finding.column) if part)
     head = " ".join(part for part in (f"{place}:" if place else "", finding.severity, finding.label) if part)
     first, *rest = _useful(finding.message)
-    return "\n".join([f"  {head}: {first}", *(f"    {line}" for line in rest)])
+    return "\n".join([f"  {head}: {first}", *(f"    {line}" for line in (*rest, *finding.raised))])
 
 
 def _useful(message: str) -> list[str]:

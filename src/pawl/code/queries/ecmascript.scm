@@ -16,6 +16,10 @@
 (program (variable_declaration (variable_declarator name: (identifier) @name) @definition.variable))
 (export_statement (lexical_declaration (variable_declarator name: (identifier) @name) @definition.variable))
 (export_statement (variable_declaration (variable_declarator name: (identifier) @name) @definition.variable))
+(call_expression function: (identifier) @_run (#any-of? @_run "it" "test")
+  arguments: (arguments . [(string) (template_string)] @name [(arrow_function) (function_expression)])) @definition.test
+(call_expression function: (member_expression object: (identifier) @_run (#any-of? @_run "it" "test"))
+  arguments: (arguments . [(string) (template_string)] @name [(arrow_function) (function_expression)])) @definition.test
 (export_statement declaration: (_) @inner) @whole
 
 (call_expression function: (identifier) @reference.call)
