@@ -173,7 +173,7 @@ def _read(place: Folder, folder: str) -> Iterator[tuple[Skill, list[SkillFault]]
             name=name,
             description=str(fields.get("description") or "").strip(),
             text=body.strip(),
-            source=f"comes with Pawl: {name}" if not folder else shown,
+            source=shown if folder else "comes with Pawl",
             folder=f"{folder}/{name}" if folder else "",
             fields=fields,
             place=place,

@@ -212,6 +212,20 @@ def test_a_server_is_added_tried_and_removed_without_touching_other_settings(pro
 
 
 @pytest.mark.spec("F6")
+def test_a_server_whose_script_the_sandbox_hides_is_told_with_the_option_that_shows_it(
+    project: Project, configured: Configured, tmp_path: Path
+):
+    pawl = project(FILES)
+    configured("")
+    (tmp_path / "notes").mkdir()
+    script = tmp_path / "notes/server.py"
+    script.write_text(mcp_servers.SOURCE)
+    said = pawl("mcp", "add", "cheese", "--yes", "--", "python3", str(script))
+    assert said.code == 1 and f"the sandbox hides '{script.parent}': show it with --reads" in said.err
+    assert pawl("mcp", "add", "cheese", "--yes", "--reads", str(script.parent), "--", "python3", str(script)).code == 0
+
+
+@pytest.mark.spec("F6")
 def test_nothing_of_a_server_is_left_running_after_a_run(project: Project, configured: Configured):
     marked = 'env = { GIVEN = "mark-of-a-server-that-must-end" }'
     pawl = agreed(project, configured, "plain", marked)

@@ -106,9 +106,14 @@ class RunningServer:
 
     def _told(self, error: PawlError) -> ServerUnavailable:
         server, advice = self.known.server, error.advice
-        if not server.host and "code 127" in error.message and os.path.isfile(server.command):
-            folder = os.path.dirname(server.command)
-            advice = f"it does not see {folder!r} in the sandbox: give it the folder of its installation with --reads"
+        missed = (
+            [server.command] if "code 127" in error.message else [one for one in server.args if one in error.message]
+        )
+        if not server.host and any(os.path.isfile(hidden := one) for one in missed):
+            folder = os.path.dirname(hidden)
+            advice = (
+                f"the sandbox hides {folder!r}: show it with --reads (your whole home never is: use a folder in it)"
+            )
         return ServerUnavailable(f"the MCP server {self.known.name!r}: {error.message}", advice=advice)
 
     def _connectable(self) -> McpClient:

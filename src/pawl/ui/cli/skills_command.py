@@ -82,5 +82,9 @@ def skills(shop: Project, call: Call) -> int:
     every = [found[one] for one in sorted(found)]
     if call.options.json:
         return call.emit({"skills": [picked(one, "name description source") for one in every]})
-    call.out.table(("skill", "for", "from"), [(one.name, one.description, one.source) for one in every], flexible=1)
+    call.out.table(
+        ("skill", "for", "from"),
+        [(one.name, one.description, one.source.removesuffix("/SKILL.md")) for one in every],
+        flexible=1,
+    )
     return 0
