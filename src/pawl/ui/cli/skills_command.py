@@ -82,9 +82,6 @@ def skills(shop: Project, call: Call) -> int:
     every = [found[one] for one in sorted(found)]
     if call.options.json:
         return call.emit({"skills": [picked(one, "name description source") for one in every]})
-    call.out.table(
-        ("skill", "for", "from"),
-        [(one.name, one.description, one.source.removesuffix("/SKILL.md")) for one in every],
-        flexible=1,
-    )
+    rows = [(one.name, one.description, one.source.removesuffix("/SKILL.md")) for one in every]
+    call.out.table(("skill", "for", "from"), rows, flexible=1)
     return 0
