@@ -40,15 +40,15 @@ def save_default_model(config: Config, model: str) -> Path:
     return path
 
 
-def save_key(config: Config, name: str, value: str) -> str:
-    """Keep a key in the keyring of the system, else in the `.env` beside the settings; where it is now."""
+def save_key(config: Config, name: str, value: str) -> Path | None:
+    """Keep a key in the keyring of the system, else in the `.env` beside the settings; that file if it is there."""
     path = Path(os.path.realpath(config.file.parent / ".env"))
     if not value or any(sign in value for sign in "'\n\r"):
         raise ConfigError("that is not a key", advice="a key is one line without quotes")
     in_keyring = stored(name, value, config.environment)
     lines = [line for line in _text(path).splitlines() if not re.match(rf"\s*(?:export\s+)?{name}\s*=", line)]
     _replace(path, "\n".join([*lines, f"{name}='{IN_KEYRING if in_keyring else value}'"]) + "\n")
-    return "the keyring of this system" if in_keyring else f"{str(path)!r}, which only you can read"
+    return None if in_keyring else path
 
 
 def save_server(config: Config, name: str, server: Mapping[str, object]) -> Path:

@@ -404,8 +404,7 @@ def trusted_files(config: Config, workspace: str) -> ProjectFiles | None:
 
 
 def unread(config: Config, workspace: str) -> str:
-    """The files that configure nothing as long as the folder is not trusted; empty where there are none, and where
-    they were told as they are now."""
+    """The files that are not used until the folder is trusted; empty where there are none, or they were told before."""
     found = None if is_listed(config, workspace) else folder_trust(config, workspace)
     if found is None or found.standing is TrustStatus.TRUSTED:
         return ""
@@ -422,7 +421,8 @@ def unread(config: Config, workspace: str) -> str:
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     why = "has changed since you trusted it" if found.standing is TrustStatus.LAPSED else "is not trusted"
     shown = f"{', '.join(names[:MOST_NAMED])}{more}"
-    return f"ignored, except for what it denies, because this folder {why}: {shown}; trust it with: pawl trust"
+    but = " (except rules that deny)" if found.files else ""
+    return f"not used{but}, because this folder {why}: {shown}; trust it with: pawl trust"
 
 
 def has_unread_keys(config: Config, workspace: str) -> bool:

@@ -81,7 +81,7 @@ def test_the_default_is_written_into_the_file_and_the_rest_of_it_stays(home: Pat
     assert file.read_text() == BEFORE.replace("slots", 'default = "ollama/qwen3:8b"\nslots')
     save_key(load(), "OPENAI_API_KEY", "one")
     path = file.parent / ".env"
-    assert save_key(load(), "OPENAI_API_KEY", "two") == f"{str(path)!r}, which only you can read"
+    assert save_key(load(), "OPENAI_API_KEY", "two") == path
     assert path.read_text() == "OPENAI_API_KEY='two'\n"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
@@ -102,7 +102,7 @@ def test_a_key_goes_to_the_keyring_of_the_system_and_comes_from_there(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{load().search_path}")
     said = save_key(load(), "OPENAI_API_KEY", "sk-of-the-keyring-0123456789")
-    assert said == "the keyring of this system"
+    assert said is None
     file = home / ".config/pawl/.env"
     assert file.read_text() == "OPENAI_API_KEY='keyring:'\n" and (home / "ring.OPENAI_API_KEY").exists()
     with provider(models("m"), [whole(EVENTS, content_type="text/event-stream")]) as playing:
@@ -112,7 +112,7 @@ def test_a_key_goes_to_the_keyring_of_the_system_and_comes_from_there(
     program.write_text("#!/bin/sh\nexit 1\n")
     refused = pawl("ask", "--model", "openai/m", "hello")
     assert refused.code == 41 and "there is no key for 'openai'" in refused.err
-    assert save_key(load(), "OPENAI_API_KEY", "two").endswith("which only you can read")
+    assert save_key(load(), "OPENAI_API_KEY", "two") == file
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -19,6 +20,23 @@ __all__ = ["home"]
 SERVERS = {"llamacpp": 8080, "vllm": 8000, "lmstudio": 1234, "ollama": 11434}
 """The ports at which these listen."""
 KEY = "OPENAI_API_KEY=sk-first-start-0123456789\n"
+PAGE = (Path(__file__).resolve().parents[3] / "docs/first-start.md").read_text()
+SAME = (
+    (re.compile(r"in [\d.]+ s$", re.MULTILINE), "in 0.8 s"),
+    (re.compile(r" · [\d.]+ s · run r[0-9a-f]{8}"), " · 1.2 s · run r4f1c09ab"),
+    (re.compile(r"conversation-c?[0-9a-f]+"), "conversation-c0ffee12"),
+)
+
+
+def is_on_the_page(shown: str, *replaced: tuple[str, str]) -> None:
+    """The session as somebody sees it, in another folder, at another time and with the usual ports."""
+    for old, new in replaced:
+        shown = shown.replace(old, new)
+    for pattern, instead in SAME:
+        shown = pattern.sub(instead, shown)
+    start = shown.index("pawl 0.")
+    told = "\n".join(line.rstrip() for line in shown[start:].strip().split("\n"))
+    assert f"\n{told}\n" in PAGE, told
 
 
 def answer(connection: Connection) -> None:
@@ -65,6 +83,8 @@ def test_a_model_is_found_tried_saved_and_answers(way: str, place: Place, home: 
             seen.expect("1 request")
             seen.type("\x04")
             assert seen.finish() == 0
+        listens = f"127.0.0.1:{SERVERS.get(way, playing.port)}"
+        is_on_the_page(seen.text, (f"127.0.0.1:{playing.port}", listens), (str(place.workspace), "~/shop"))
     assert (home / ".config/pawl/config.toml").read_text() == f'[models]\ndefault = "{name}"\n'
 
 
@@ -90,6 +110,7 @@ def test_a_key_is_entered_in_the_session_and_shown_and_kept_nowhere(
             seen.expect_status("/help")
             seen.type("\x04")
             assert seen.finish() == 0
+    is_on_the_page(seen.text, (str(place.workspace), "~/shop"))
     assert key not in seen.text
     kept = b"".join(one.read_bytes() for one in state_directory.rglob("*") if one.is_file())
     assert key.encode() not in kept and key in (home / ".config/pawl/.env").read_text()
@@ -112,4 +133,20 @@ def test_a_file_on_this_machine_is_found_loaded_and_saved(
         seen.expect("it is the default from now on")
         seen.type("\x04")
         assert seen.finish() == 0
+    is_on_the_page(seen.text, (str(home), "/home/kim"), (str(place.workspace), "~/shop"))
     assert name in (home / ".config/pawl/config.toml").read_text()
+
+
+def test_without_any_model_the_session_says_what_works_and_that_works(place: Place, home: Path):
+    with place.open(columns=100) as seen:
+        seen.expect("no model was found")
+        seen.expect("which?")
+        seen.type("\r")
+        seen.expect_status("no model")
+        seen.expect_idle()
+        seen.type("!ls\r")
+        seen.expect("exit 0")
+        seen.expect_idle()
+        seen.type("\x04")
+        assert seen.finish() == 0
+    is_on_the_page(re.sub(r"exit 0, [\d.]+ s", "exit 0, 0.1 s", seen.text), (str(place.workspace), "~/shop"))

@@ -137,7 +137,9 @@ def _with_new_key(shop: Project, face: Face) -> str:
 def _saved_key(shop: Project, face: Face, name: str, value: str) -> str:
     from pawl.settings.settings_writer import save_key
 
-    face.out.say(f"{name} is saved in {save_key(shop.config, name, value)}")
+    file = save_key(shop.config, name, value)
+    place = f"{short_path(file, shop.config.home)}, which only you can read" if file else "the keyring of this system"
+    face.out.say(f"{name} is saved in {place}")
     found = tuple(one for one in found_here(shop) if name in one.where)
     _tell(face, found)
     said = (face.line("which? [number or provider/name, Enter: none] ") or "").strip()

@@ -192,9 +192,9 @@ class Actions:
         chosen = choose(shop, sitting.face, found)
         if chosen and accept(shop, sitting.face, chosen):
             sitting.see_settings()
-        if sitting.shared.model:
+        if sitting.shared.model and sitting.shared.model != chosen:
             self._say(f"the next request goes to {sitting.shared.model}")
-        elif found:
+        elif found and not sitting.shared.model:
             self._out.hint(f"  {NO_MODEL_ADVICE}")
 
     def new(self, words: str) -> None:
