@@ -66,7 +66,7 @@ ROOM_LINES = {
     "agent": 22750,  # The queue, on one machine or many; what proves each task of `pawl spec`; forms of drafts.
     "repair": 11550,  # Reports that a project makes itself; clues beside the tests; stages of a search.
     "checks": 11670,  # Answers in data, code that decides by its surroundings, what tests lean on; forged reports.
-    "code": 7000,  # Tests by their titles; an edit is tried before it is made; words of pieces that are gone do not count.
+    "code": 7000,  # Tests by their titles; an edit is tried before it is made; words of pieces that are gone.
     "models": 7350,  # Traces that go on in another process.
     "workspace": 7790,  # Leases kept elsewhere; interpreters and servers against an agent that rewrites them.
     "sandbox": 2720,
