@@ -279,6 +279,16 @@ def test_an_answer_without_tools_copies_its_lines_and_their_numbers_are_told_fro
     assert answer.text == "".join(pieces) == "It is null. (a.py:3, a.py:1)"
 
 
+def test_a_line_that_was_copied_from_another_file_than_was_said_is_told_from_that_one():
+    calls = [ToolCall(id=name, name="file_read", arguments={"path": name}, raw="{}") for name in ("a.go", "b.md")]
+    answers = (("a.go", "     1 | package a\n     2 | }"), ("b.md", "     1 | Run `go test ./...`."))
+    read = tool_answers(*(ToolAnswer(call=name, name="file_read", text=text) for name, text in answers))
+    for quote, place in (("Run `go test", "b.md:1"), ("Run", "a.go:2"), ("no such line", "a.go:2")):
+        model = Played(json.dumps({"say": "So.", "places": [{"file": "a.go", "text": quote, "line": 2}]}))
+        _, answer = events_of(model, request(user("How?"), assistant("", *calls), read, tools=()))
+        assert answer.text == f"So. ({place})"
+
+
 def test_words_next_to_a_call_are_kept():
     model = Played('{"answer": {}}')
     turns = (user("a"), assistant("Let me see", ToolCall(id="c", name="search", arguments={"query": "é"})))

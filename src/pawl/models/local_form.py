@@ -164,20 +164,29 @@ def cited(text: str, places: object, messages: Sequence[Message] = ()) -> str:
     """The text with the places that it does not name itself; a line that was copied is told from what was read."""
     if not isinstance(places, list):
         return text
-    named = [f"{one.get(FILE)}:{_line(one, messages)}" for one in places if isinstance(one, dict)]
+    named = [_place(one, messages) for one in places if isinstance(one, dict)]
     missing = [place for place in dict.fromkeys(named) if place not in text]
     return f"{text.rstrip()} ({', '.join(missing)})" if missing else text
 
 
-def _line(place: Mapping[str, object], messages: Sequence[Message]) -> object:
-    """The number of the line that was copied, or a part of it, the nearest of several; else the one that was said."""
-    said, (quote, *_) = place.get(LINE), str(place.get(QUOTE) or "").strip().splitlines() or [""]
-    calls = {call.id for one in messages for call in one.calls if (call.arguments or {}).get("path") == place.get(FILE)}
-    read = "\n".join(answer.text for message in messages for answer in message.answers if answer.call in calls)
-    same = [int(found[1]) for found in _NUMBERED.finditer(read) if quote and quote in found[2]]
-    return min(same, key=lambda number: abs(number - said)) if same and isinstance(said, int) else said
+def _place(place: Mapping[str, object], messages: Sequence[Message]) -> str:
+    """The line that was copied, or a part of it, the nearest of several; where the file that was said has none such, in
+    the one that has; else what was said."""
+    file, said, (quote, *_) = place.get(FILE), place.get(LINE), str(place.get(QUOTE) or "").strip().splitlines() or [""]
+    paths = {call.id: (call.arguments or {}).get("path") for one in messages for call in one.calls}
+    same: dict[object, list[int]] = {}
+    for answer in (answer for message in messages for answer in message.answers):
+        lines = [int(found[1]) for found in _NUMBERED.finditer(answer.text) if quote and quote in found[2]]
+        same.setdefault(paths.get(answer.call), []).extend(lines)
+    others = [path for path, lines in same.items() if lines]
+    if not same.get(file) and len(others) == 1 and len(quote) >= _TELLING:
+        file = others[0]
+    lines = same.get(file, [])
+    return f"{file}:{min(lines, key=lambda number: abs(number - said)) if lines and isinstance(said, int) else said}"
 
 
+_TELLING = 8
+"""Characters of a copied line that say which file it is of."""
 _NUMBERED = re.compile(r"^ *(\d+) \| (.*)$", re.MULTILINE)
 
 
