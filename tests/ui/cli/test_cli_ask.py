@@ -318,6 +318,16 @@ def test_a_model_that_reads_little_is_never_sent_more_than_it_can_read(asked: Pa
     assert "a line of the long file" in str(sent[1])
 
 
+def test_a_server_that_writes_on_past_the_length_that_was_asked_for_is_left(asked: Pawl, configured, monkeypatch):
+    monkeypatch.setenv("HERE_API_KEY", CANARY)
+    endless = streamed(*openai(Said(text=("and on ",) * 20_000)))
+    with provider(endless) as playing:
+        configured(server(playing.port) + "[sampling]\nmax_output = 50\n")
+        said = asked("ask", "how long?")
+    assert (said.code, "cut off at the length limit" in said.err) == (1, True)
+    assert len(said.out) < 1_100 < len("and on " * 20_000)
+
+
 def test_a_retry_says_what_is_lost_only_when_something_was_said(asked: Pawl, configured, monkeypatch):
     monkeypatch.setenv("HERE_API_KEY", CANARY)
     busy = refusal("503 Service Unavailable", {"error": "busy"}, "retry-after: 0")

@@ -46,3 +46,15 @@ def test_a_model_lists_patches_takes_back_and_tests(project: projects.Project, t
     assert answers[3] == "as in the workspace again: app.py" and "return number + 2" in answers[4]
     assert "1 of 1 failed before any change" in answers[5] and "assert 4 == 3" in answers[5]
     assert answers[7].startswith("tests: pass") and "1 passed" in answers[7]
+
+
+@pytest.mark.spec("B13")
+def test_a_search_that_finds_nothing_says_where_it_would_and_the_same_call_again_is_told(
+    project: projects.Project, tmp_path: Path
+):
+    """What kept a small model busy for ten requests: it looked for a function among the names of files."""
+    wrong = ("file_search", {"query": "after", "where": "names", "path": "."})
+    mended = {"path": "app.py", "old": "    return number + 2", "new": RIGHT.splitlines()[1]}
+    first, second, _ = told(project(FILES), tmp_path, wrong, wrong, ("strict_patch", mended))
+    assert 'with where="content" it is found:\n' in first and "app.py:1" in first
+    assert second.startswith("not executed: the same call failed before") and "app.py:1" in second
