@@ -183,6 +183,18 @@ def test_a_hint_of_the_command_line_is_said_in_the_words_of_the_session():
     assert spoken_here("pip install pawl; pawl gc") == "pip install pawl; pawl gc"
 
 
+def test_hidden_files_and_installed_packages_are_offered_last():
+    paths = (
+        ".venv/lib/site-packages/thing.py",
+        "web/node_modules/thing.js",
+        ".hidden/thing.py",
+        "tests/deep/test_thing.py",
+    )
+    suggestions = Suggestions(lambda: built_in(), lambda: paths)
+    found = [one.text.strip() for one in suggestions.get_completions(Document("look at @thing"), CompleteEvent())]
+    assert found[0] == "@tests/deep/test_thing.py" and len(found) == 4
+
+
 def test_commands_and_files_are_completed():
     suggestions = Suggestions(lambda: built_in(), lambda: ("deep/er/thing.py", "thing.txt", "a/nothing"))
 
