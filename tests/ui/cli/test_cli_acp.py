@@ -285,8 +285,8 @@ def test_wrong_input_of_an_editor_is_an_error_that_says_what_to_do(project: Proj
                 await agent.prompt(session_id=session, prompt=[helpers.text_block("explain after")])
             assert refused.value.code == -32000
             for block, said in (
-                (helpers.audio_block("AAAA", "audio/wav"), "audio is not offered"),
-                (helpers.image_block("AAAA", "image/png"), "no text, picture"),
+                (helpers.audio_block("AAAA", "audio/wav"), "does not take audio"),
+                (helpers.image_block("AAAA", "image/png"), "is not text, a picture"),
                 (helpers.image_block("no base64", "image/png"), "not in base64"),
             ):
                 with pytest.raises(RequestError, match=said):
