@@ -301,7 +301,7 @@ def test_a_job_that_is_promoted_at_this_moment_is_not_taken_over(server: Queue):
 @pytest.mark.parametrize(
     ("url", "error", "says"),
     [
-        ("mysql://x", UsageError, "no address of a PostgreSQL server"),
+        ("mysql://x", UsageError, "not the address of a PostgreSQL server"),
         ("postgres://h:x:y/%", UsageError, "cannot be read"),
         ("postgres://u:hunter2secret@127.0.0.1:1/d", QueueUnreachable, "127.0.0.1:1/d does not answer"),
     ],

@@ -98,7 +98,7 @@ def test_a_task_that_names_no_file_runs_alone():
     "text, why",
     [
         ("# Tasks\n- [ ] write it\n", "holds no task that can be read"),
-        ("- [ ] T001 a.py\n- [x] T001 b.py\n", "T001 stands in line 1 already"),
+        ("- [ ] T001 a.py\n- [x] T001 b.py\n", "T001 is already in line 1"),
         ("- [ ] T001 a.py (depends on T007)\n", "T001 depends on T007, which is not there"),
     ],
 )
@@ -193,7 +193,7 @@ def test_the_same_tasks_give_the_same_plan_and_it_is_read_back_as_it_was_written
 def test_a_plan_that_does_not_fit_the_tasks_is_refused():
     tasks = read_tasks(SPEC_KIT)
     plan = as_markdown(planned(tasks.tasks, {}), tasks, "001-x")
-    with pytest.raises(UsageError, match=r"not of tasks\.md as it stands"):
+    with pytest.raises(UsageError, match=r"does not match tasks\.md"):
         read_waves(plan, read_tasks(SPEC_KIT + "- [ ] T015 more in c.py\n"))
     with pytest.raises(UsageError, match="T013"):
         read_waves(plan.replace("- T013", "- T012"), tasks)

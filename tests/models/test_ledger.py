@@ -45,7 +45,7 @@ def test_a_request_that_could_cost_more_than_is_left_is_refused_before_it_is_sen
         account.reserve(request())
     assert "'openai/plain' could cost $0.000" in caught.value.message and "a short answer" in caught.value.message
     assert "$0.001 of the budget of" in caught.value.message
-    assert "held back for requests under way" in caught.value.message
+    assert "reserved for requests in progress" in caught.value.message
     assert "--max-budget-usd" in caught.value.advice
     assert caught.value.exit_code == 54
 
@@ -105,7 +105,7 @@ def test_a_budget_in_tokens_holds_whatever_the_price_is():
     for model in ("openai/secret-model", request().model, "ollama/x"):
         with (
             account.reserve(hidden),
-            pytest.raises(BudgetExceeded, match=r"2,300 of the budget of 3,500 are used, 1,\d+ held back"),
+            pytest.raises(BudgetExceeded, match=r"2,300 of the budget of 3,500 are used, 1,\d+ reserved"),
         ):
             account.reserve(request(model))
     account.reserve(hidden)

@@ -61,9 +61,9 @@ def test_what_a_text_says(text: str, values: dict[str, str] | None) -> None:
         (f"A='{CANARY}", "opens a quote that is not closed"),
         (f'A="{CANARY}\\"', "opens a quote that is not closed"),
         (f'A="{CANARY}"{CANARY}', "continues after the closing quote"),
-        (f"A=$({CANARY})", "asks for A to be filled in, which is not done"),
-        (f'A="x${{{CANARY}}}"', "asks for A to be filled in, which is not done"),
-        (f"A=`{CANARY}`", "asks for A to be filled in, which is not done"),
+        (f"A=$({CANARY})", "refers to A, which Pawl does not expand"),
+        (f'A="x${{{CANARY}}}"', "refers to A, which Pawl does not expand"),
+        (f"A=`{CANARY}`", "refers to A, which Pawl does not expand"),
         (f"A={CANARY}\0", "gives A a value with a NUL in it"),
     ],
 )

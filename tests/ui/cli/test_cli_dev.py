@@ -247,7 +247,7 @@ def test_the_ladder_asks_the_server_too(served):
 def test_a_project_without_a_server_and_wrong_words_are_told(project: Project):
     pawl = project({"notes.md": "x"})
     said = pawl("dev", "start")
-    assert (said.code, "no dev server that is known" in said.err) == (1, True)
+    assert (said.code, "no dev server that Pawl knows" in said.err) == (1, True)
     assert pawl("dev", "start", "--port", "0").code == 42
     assert pawl("dev", "logs", "--lines", "0").code == 42
     assert pawl("dev", "dance").code == 2

@@ -159,7 +159,7 @@ def test_a_fifo_that_holds_a_check_up_is_named(project: Project, tmp_path: Path,
     pawl = project(GREEN)
     said = pawl.json("verify", "--all", "--test", "sh -c 'mkdir d; mkfifo d/pipe; cat d/pipe'", code=6)
     (tests,) = (step for step in said["steps"] if step["step"] == "tests")
-    assert "the FIFO './d/pipe' stands there, which holds up whatever reads it" in tests["reason"], tests
+    assert "the FIFO './d/pipe' is there, which blocks whatever reads it" in tests["reason"], tests
 
 
 @pytest.mark.whole
