@@ -97,7 +97,7 @@ def test_a_function_is_shown_by_its_code_a_long_class_by_its_head_and_a_short_on
         'class Shop:\n    """Sells.\n\n    One.\n    Two.\n    """\n\n    def price(self):\n        """What it costs.\n'
         '\n        One.\n        Two.\n        """\n        return self.base * 2\n'
     )
-    long = source + "\n    MORE = {\n" + "".join(f"        {number}: 0,\n" for number in range(30)) + "    }\n"
+    long = source + "\n    MORE = {\n" + "".join(f"        {number}: 0,\n" for number in range(60)) + "    }\n"
     assert _shown(source) == [(1, 2), (6, 14)]
     assert _shown(long) == [(1, 2), (6, 9), (13, 14)]
 

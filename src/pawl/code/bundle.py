@@ -57,10 +57,11 @@ def redacted_lines(lines: Sequence[str]) -> tuple[str, ...]:
 
 
 def merged(ranges: Iterable[Range]) -> tuple[Range, ...]:
-    """The same lines in ranges that do not touch, in the order of the file."""
+    """The same lines in the order of the file, in ranges with two lines or more between them: to leave one out costs as
+    much as to show it."""
     joined: list[Range] = []
     for start, end in sorted(ranges):
-        if joined and start <= joined[-1][1] + 1:
+        if joined and start <= joined[-1][1] + 2:
             joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
         else:
             joined.append((start, end))
@@ -103,7 +104,7 @@ _HEAD_LINES = 40
 _LEAST_LINES = 3
 """A body of which less would be shown is left to the signatures."""
 _LONGEST_REASON = 60
-_SHORT_CLASS = 30
+_SHORT_CLASS = 60
 """Lines of a class that is shown as a whole."""
 _LONGEST_HEAD = 16
 """Lines of a definition before its docstring."""
