@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from hostile.partners import Partner, browser, editor
+from hostile.partners import Partner, browser, editor, interrupter
 from hostile.site import CANARY, Site
 
 ORDINARY = tuple(
@@ -212,7 +212,7 @@ def calls(site: Site) -> Iterator[tuple[tuple[str, ...], bytes | Partner]]:
               f"file?path={path}", "file?path=app.py", "outline?path=app.py", "search?q=lantern")),
             ("PUT", "/api/file", {"path": away, "text": "x", "base": ""}),
             ("POST", "/api/command", {"words": list(chance.choice((("history",), ("undo",), ("gc",))))}))),
-        *(((*words, *asks.get(words[0], ())), b"") for words in last),
+        *(((*words, *asks.get(words[0], ())), interrupter if words[-1] == "watch" else b"") for words in last),
     )  # fmt: skip
     yield from table
 

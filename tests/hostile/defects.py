@@ -11,7 +11,9 @@ import dataclasses
 import hashlib
 import importlib
 import os
+import shutil
 import subprocess
+import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,7 +60,7 @@ def _plain_git(old: Old) -> object:
 
 
 def _on_host(old: Old) -> object:
-    def run(bench: object, argv: tuple[str, ...], payload: bytes, limits: Any, cancel: object = None) -> object:
+    def run(bench: object, argv: tuple[str, ...], payload: bytes, limits: Any, cancel: object, hides: object) -> object:
         from pawl.workspace.hook_runner import run_on_host
 
         words = ("/bin/sh", "-c", 'cd "$0" && exec "$@"', os.getcwd(), *argv)
@@ -124,6 +126,19 @@ def _first_words(old: Old) -> object:
     return lambda tool, arguments, whole=False: Shown((str(arguments)[:200],))
 
 
+def _first_in_path(old: Old) -> object:
+    return lambda name, environment: shutil.which(name, path=environment["PATH"]) or ""
+
+
+def _with_the_folder(old: Old) -> object:
+    """Starts interpreters that look for modules in the folder they stand in."""
+
+    def start(words: list[str], **options: object) -> object:
+        return old.Popen([word for word in words if word != "-P"], **options)
+
+    return types.SimpleNamespace(**{**vars(old), "Popen": start})
+
+
 def _any_netlink(old: Old) -> object:
     def assemble(items: list[Any]) -> bytes:
         at = items.index("netlink") + 2
@@ -160,6 +175,14 @@ DEFECTS: Mapping[str, Defect] = {
                 lambda self: dict.fromkeys(self.contents, "link")
             ),
         },
+    ),
+    "a program of the workspace": Defect(
+        2, ("gh of the workspace",), {"pawl.agent.specification.task_issues:host_program": _first_in_path}
+    ),
+    "a module of the workspace": Defect(
+        2,
+        ("modules that shadow Pawl",),
+        {"pawl.agent.mcp_server:subprocess": _with_the_folder, "pawl.ui.cli.queue:subprocess": _with_the_folder},
     ),
     "200 secrets": Defect(3, ("secrets in number",), {"pawl.workspace.masks:HiddenSearch.masks": _first_masks}),
     "a secret by one name": Defect(

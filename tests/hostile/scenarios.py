@@ -134,6 +134,30 @@ def own_hook(case: Case) -> None:
     do(case, use("file_write", path="made.txt", content="2\n"))
 
 
+def workspace_gh(case: Case) -> None:
+    """A program of the workspace is none of the machine, though the user's PATH leads to it."""
+    case.site.write("tools/gh", f"#!/bin/sh\n{case.site.program('gh')}\n", 0o755)
+    case.site.write("specs/001-x/tasks.md", "# Tasks\n\n- [ ] T001 Write a.txt\n")
+    case.site.write("specs/001-x/spec.md", "# x\n")
+    config = (case.site.workspace / ".git/config").read_text()
+    case.site.write(".git/config", f'{config}[remote "origin"]\n\turl = https://github.com/kim/x.git\n')
+    case.extra["PATH"] = f"{case.site.workspace}/tools:tools:.:/usr/bin:/bin"
+    begin(case)
+    for what in ("export", "import"):
+        case.call("spec", "issues", what, "--github")
+
+
+def shadowing_modules(case: Case) -> None:
+    """Interpreters that Pawl starts find no module in the folder that it is called in."""
+    for name in ("pawl.py", "json.py", "sitecustomize.py", "usercustomize.py", "argparse.py"):
+        case.site.write(name, f"import os\nos.system({case.site.program(name)!r} + ' </dev/null')\n")
+    begin(case)
+    case.call("mcp", "serve", stdin=commands.MCP)
+    case.call("queue", "add", "--model", case.says(), "make made.txt")
+    case.call("queue", "run", "--workers", "2")
+    case.call("run", "--", "true")
+
+
 def special_bits(case: Case) -> None:
     begin(case)
     line = "mkdir made-d made-t; echo x > made-f; chmod 2775 made-d; chmod 1777 made-t; chmod 4755 made-f"
@@ -321,6 +345,8 @@ STORIES: Stories = {
     "commit with all else that git runs": committed(*(name for name in CONFIGURATION if name not in ALONE)),
     "rewritten hook": rewritten_hook,
     "linked settings": linked_settings,
+    "gh of the workspace": workspace_gh,
+    "modules that shadow Pawl": shadowing_modules,
     "secrets in number": secrets_in_number,
     "secrets planted": secrets_planted,
     "secrets by other names": secrets_by_other_names,

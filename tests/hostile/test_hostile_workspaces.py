@@ -68,7 +68,9 @@ def test_stories_of_attacks_end_without_a_finding(user: str, group: str):
 @pytest.mark.timeout(900)
 def test_every_old_defect_that_is_put_back_is_noticed():
     played = map(json.loads, drive("root" if os.geteuid() == 0 else "ordinary", "--defects"))
-    assert [(defect, name) for name, defect, found in played if not found] == []
+    # A replacement that no longer fits what calls it is noticed by its traceback alone.
+    noticed = {(defect, name): [one for one in found if "a defect: " not in one] for name, defect, found in played}
+    assert [each for each, found in noticed.items() if not found] == []
 
 
 def test_each_old_defect_can_be_put_back_and_each_of_the_findings_has_one():
