@@ -72,6 +72,12 @@ def test_the_tasks_of_spec_kit_are_read_as_they_are():
     assert found.unnumbered == (SPEC_KIT.splitlines().index("- [ ] not numbered") + 1,)
 
 
+@pytest.mark.parametrize("range_", ["FR-001 to FR-003", "FR-001–FR-003", "FR-001 - FR-003", "FR-001...FR-003"])
+def test_a_range_of_requirements_names_each(range_: str):
+    (task,) = read_tasks(f"## Phase 1: A\n- [ ] T001 Do it in a.py, {range_}, SC-009\n").tasks
+    assert task.covers == ("FR-001", "FR-002", "FR-003", "SC-009")
+
+
 @pytest.mark.spec("E11")
 def test_phases_and_their_sections_are_gates_and_what_is_marked_runs_side_by_side():
     assert waves(read_tasks(SPEC_KIT).tasks) == [["T001"], ["T002"], ["T010", "T011"], ["T012", "T013"], ["T014"]]

@@ -66,6 +66,8 @@ class Subject:
     environment: Environment = field(default_factory=Environment)
     candidates: tuple[TestCommand, ...] = ()
     """Commands of the project's that may run its tests, the likeliest first."""
+    everywhere: bool = False
+    """pytest runs the tests of all folders, though a change makes the one that it is set to look in."""
     believe: Callable[[TestCommand], None] = lambda _: None
     """Told of a command that has reported tests."""
     interpreters: dict[str, str] = field(default_factory=dict)
@@ -282,7 +284,8 @@ class Tests:
         if not self.framework and (framework is None or framework.language == "python"):
             yield from (one for one in subject.candidates if one.with_python(subject.python) != usual)
         if usual:
-            yield TestCommand(words=usual)
+            whole = (".",) if subject.everywhere and framework and framework.name == "pytest" else ()
+            yield TestCommand(words=(*usual, *whole))
 
     def _ran(self, subject: Subject, argv: tuple[str, ...], detection: Detection) -> CheckResult | None:
         """How the command ended; None where its program is not there."""

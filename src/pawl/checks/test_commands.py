@@ -13,6 +13,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import field
+from pathlib import Path
 
 from pawl.checks.catalog import all_tests, detect, first_named
 from pawl.checks.known_commands import TestCommand, known_commands
@@ -149,8 +150,15 @@ class TestPlaces:
 def test_places(shop: Project) -> TestPlaces:
     files = TreeFolder(shop.tree)
     named = _places(next((one.words for one in test_commands(shop)), ("",)))
-    folders = sorted(posixpath.normpath(one) for one in named or _setting(files, "testpaths"))
+    set_up = [] if looks_everywhere(shop) else _setting(files, "testpaths")
+    folders = sorted(posixpath.normpath(one) for one in named or set_up)
     return TestPlaces(tuple(folders), tuple(_setting(files, "python_files") or _table().pytest["names"]))
+
+
+def looks_everywhere(shop: Project) -> bool:
+    """Whether pytest is set to look into folders that the workspace does not have; then it looks everywhere."""
+    folders = _setting(TreeFolder(shop.tree), "testpaths")
+    return bool(folders) and not any(Path(shop.workspace, one).is_dir() for one in folders)
 
 
 def _setting(files: Folder, name: str) -> list[str]:

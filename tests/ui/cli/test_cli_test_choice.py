@@ -43,10 +43,13 @@ def pawl(tmp_path: Path, active_environment: None, monkeypatch: pytest.MonkeyPat
     return Pawl(workspace)
 
 
-def do(pawl: Pawl, text: str, *words: str, request: str = "add before to app.py") -> Said:
+def do(
+    pawl: Pawl, text: str, *words: str, request: str = "add before to app.py", files: dict[str, str] | None = None
+) -> Said:
     script = pawl.workspace.parent / "script.jsonl"
     calls = [{"name": "file_read", "arguments": {"path": "app.py"}}]
-    calls.append({"name": "file_write", "arguments": {"path": "app.py", "content": text}})
+    for path, content in {"app.py": text, **(files or {})}.items():
+        calls.append({"name": "file_write", "arguments": {"path": path, "content": content}})
     delivered = json.dumps({"state": "DONE", "evidence": ["app.py has before"], "remaining": []})
     turns = [*({"answer": {"text": "", "calls": [call]}} for call in calls), {"answer": {"text": "Done."}}]
     turns += [{"answer": {"text": delivered}}] * 7
@@ -337,3 +340,21 @@ def test_the_suite_of_an_entry_that_is_not_the_newest_is_not_run(pawl):
     pawl("undo")
     said = pawl("verify", "--entry", "1")
     assert said.code == 42 and "entry 1 is not the newest" in said.err, said
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("budget", [0.2, 60], ids=["chosen", "all"])
+@pytest.mark.parametrize(("number", "code"), [(1, 0), (2, 1)], ids=["kept", "broken"])
+def test_a_first_test_in_the_folder_that_is_set_hides_none_of_those_elsewhere(
+    pawl: Pawl, tmp_path: Path, number: int, code: int, budget: float
+):
+    (tmp_path / "settings.toml").write_text(f"[verify]\nbudget = {budget}\n")
+    shutil.rmtree(pawl.workspace / "tests")
+    (pawl.workspace / "pyproject.toml").write_text('[tool.pytest.ini_options]\ntestpaths = ["tests"]\n')
+    (pawl.workspace / "accept").mkdir()
+    (pawl.workspace / "accept/test_app.py").write_text(TEST)
+    before = "\n\ndef before(number):\n    return number - 1\n"
+    test = "from app import before\n\n\ndef test_before():\n    assert before(2) == 1\n"
+    said = do(pawl, APP.replace("+ 1", f"+ {number}") + before, files={"tests/test_before.py": test})
+    assert said.code == code, said
+    assert ("2 failed" in said.out) is (code == 1), said

@@ -40,7 +40,10 @@ _CODE = re.compile(r"`([^`]+)`")
 _FAILS = re.compile(r"(?i)\b(?:must|should|shall|(?:ensure|see) (?:that )?they|they)\s+fail\b|\bfails? before\b")
 _TESTS = re.compile(r"(?i)^tests?\b")
 _YES = re.compile(r"(?i)^\s*(?:yes|true|on|y|x)\b")
-_REQUIREMENT = re.compile(r"\b(?:FR|NFR|SC)-\d+\b")
+MOST_IN_RANGE = 200
+_REQUIREMENT = re.compile(
+    r"\b(?P<kind>FR|NFR|SC)-(?P<first>\d+)\b(?:\s*(?:to|–|-|…|\.\.\.?)\s*(?P=kind)-(?P<last>\d+)\b)?"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +201,7 @@ class _Reader:
             files=tuple(paths_in(_AFTER.sub("", rest))),
             after=tuple(_named_ids(rest)),
             red=self._fails or _FAILS.search(rest) is not None,
-            covers=tuple(_REQUIREMENT.findall(rest)),
+            covers=_requirements(rest),
         )
 
 
@@ -214,7 +217,17 @@ def _with_detail(task: SpecTask, name: str, text: str) -> SpecTask:
         case "test first":
             return replace(task, test_first=_YES.match(text) is not None)
         case _:
-            return replace(task, covers=tuple(dict.fromkeys((*task.covers, *_REQUIREMENT.findall(text)))))
+            return replace(task, covers=tuple(dict.fromkeys((*task.covers, *_requirements(text)))))
+
+
+def _requirements(text: str) -> tuple[str, ...]:
+    """The requirements that a text names, those of a range (`FR-001 to FR-004`) each."""
+    found: list[str] = []
+    for match in _REQUIREMENT.finditer(text):
+        first, last = int(match["first"]), int(match["last"] or match["first"])
+        width = len(match["first"])
+        found += [f"{match['kind']}-{number:0{width}}" for number in range(first, min(last, first + MOST_IN_RANGE) + 1)]
+    return tuple(found)
 
 
 def paths_in(text: str) -> Iterable[str]:
