@@ -65,7 +65,7 @@ ROOM_LINES = {
     "ui": 13480,  # A window that changes its size; `pawl queue`; the page shows specifications; `pawl spec`.
     "agent": 22730,  # The queue, on one machine or many; what proves each task of `pawl spec`; forms of drafts.
     "repair": 11550,  # Reports that a project makes itself; clues beside the tests; stages of a search.
-    "checks": 11670,  # Answers in data, code that decides by its surroundings, what tests lean on; forged reports.
+    "checks": 11690,  # Answers in data, code that decides by its surroundings, what tests lean on; forged reports.
     "code": 7000,  # Tests by their titles; an edit is tried before it is made; words of pieces that are gone.
     "models": 7364,  # Which file a copied line is of; traces that go on in another process.
     "workspace": 7790,  # Leases kept elsewhere; interpreters and servers against an agent that rewrites them.

@@ -406,9 +406,10 @@ class Verifier:
         if not looked:
             return ()
         with self.bench() as (bench, _):
-            subject = self.subject(bench.files, bench)
-            words = ("/bin/sh", "-c", 'command -v "$1" || exit 127', "sh")
-            return tuple(one for one in looked if subject.run((*words, one)) is None)
+            run = self.subject(bench.files, bench).run
+            return tuple(
+                one for one in looked if run(("/bin/sh", "-c", 'command -v "$1" || exit 127', "sh", one)) is None
+            )
 
     def subject(self, files: Folder, runner: CommandRunner, seconds: float | None = None) -> Subject:
         """An open bench as the checks see it, within the limits of the settings or these seconds."""
