@@ -406,10 +406,8 @@ class Verifier:
         if not looked:
             return ()
         with self.bench() as (bench, _):
-            run = self.subject(bench.files, bench).run
-            return tuple(
-                one for one in looked if run(("/bin/sh", "-c", 'command -v "$1" || exit 127', "sh", one)) is None
-            )
+            subject, words = self.subject(bench.files, bench), ("/bin/sh", "-c", 'command -v "$1" || exit 127', "sh")
+            return tuple(one for one in looked if subject.run((*words, one)) is None)
 
     def subject(self, files: Folder, runner: CommandRunner, seconds: float | None = None) -> Subject:
         """An open bench as the checks see it, within the limits of the settings or these seconds."""
