@@ -8,6 +8,7 @@ Nothing is run. Each commit counts as a change whose tests show what it mends; p
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -80,6 +81,21 @@ def _change(line: str) -> Change:
     return Change(path, *(None if set(blob) == {"0"} else Node.file(blob, int(mode, 8)) for mode, blob in both))
 
 
+_TEST = re.compile(r"^\s*(?:async )?def (test_\w+)|^func (Test\w+)|\b(?:it|test)\(\s*[\"']([^\"']+)", re.MULTILINE)
+
+
+def tests_of(repository: Repository) -> list[str]:
+    """The ids of the tests in the files of tests that the commit changes."""
+    files = [one for one in repository.files if is_test(one) and one.endswith(CODE)]
+    return [
+        name if path.endswith(".go") else f"{path}::{name}"
+        for path in files
+        for found in _TEST.findall(repository.read(path).decode("utf-8", "replace"))
+        for name in found
+        if name
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("repositories", nargs="+", type=Path)
@@ -94,7 +110,7 @@ def main() -> None:
             rest = changes.without(of_tests(changes, repository))
             named = {
                 "reaching": reaching_for_tests(rest, repository),
-                "answers": hollow_answers(changes, repository, (), repository),
+                "answers": hollow_answers(changes, repository, tests_of(repository), repository),
             }
             told.update(["commits", *(kind for kind, lines in named.items() if lines)])
             for line in (line for lines in named.values() for line in lines if options.show):

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pawl.agent.context import LoopEnd
-from pawl.agent.demands import requirements
+from pawl.agent.demands import demanded, requirements
 from pawl.agent.record import RunData, RunRecord, evidence_of
 from pawl.agent.routes import NodeOutcome
 from pawl.agent.works import BenchWorks
@@ -139,8 +139,11 @@ def _stand_at(record: RunRecord, known: Checkpoint, *, is_verified: bool) -> Non
 
 def demands_of(record: RunRecord) -> Requirements:
     """The demands of a run's request on the checks."""
-    intent = record.data.intent
-    return requirements(record.order.text, mends=intent is not None and intent.intent in (Intent.FIX, Intent.LOOP))
+    intent, text = record.data.intent, record.order.text
+    wanted = requirements(text, mends=intent is not None and intent.intent in (Intent.FIX, Intent.LOOP))
+    # A loop that is to fix something needs a witness also where all tests pass.
+    fixes = intent is not None and intent.intent is Intent.LOOP and demanded(text).fixes
+    return replace(wanted, witness=True) if fixes else wanted
 
 
 def proved_entry(shop: Project, entry: Entry, changes: ChangeSet) -> tuple[ChangeVerdict, Evidence]:

@@ -154,7 +154,8 @@ def _ambient(tree: ast.Module, foreign: set[str]) -> Iterator[ast.expr]:
 
 
 _MAY_DECIDE = (
-    r"version_info|\bplatform\b|os\.name|environ|getenv|os\.supports_|TYPE_CHECKING|which\(|find_spec|isEnabledFor"
+    r"version_info|\bplatform\b|os\.name|environ|getenv|os\.supports_|TYPE_CHECKING|which\(|find_spec|isEnabledFor|"
+    r"sys\.implementation"
 )
 
 

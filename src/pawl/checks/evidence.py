@@ -178,6 +178,7 @@ def silencing(changes: ChangeSet, blobs: BlobReader, *, types: bool = False) -> 
         if is_named(one.path, table["files"])
         or _changes_part(one, blobs, table["parts"])
         or (one.path.endswith(_CODE) and silent(one))
+        or (types and one.path.endswith(".pyi") and one.before is None)
     )
 
 

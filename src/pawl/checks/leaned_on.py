@@ -47,7 +47,9 @@ def _gone_through(test: ast.FunctionDef) -> Iterator[str]:
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("parametrize"):
             yield from (each.id for one in node.args[1:2] for each in ast.walk(one) if isinstance(each, ast.Name))
         elif isinstance(node, ast.For):
-            yield from (each.id for each in ast.walk(node.iter) if isinstance(each, ast.Name))
+            called = {ast.unparse(each.func) for each in ast.walk(node.iter) if isinstance(each, ast.Call)}
+            names = (each.id for each in ast.walk(node.iter) if isinstance(each, ast.Name))
+            yield from (name for name in names if name not in called)
 
 
 def changed_definitions(path: str, before: str, after: str) -> frozenset[str]:

@@ -366,6 +366,7 @@ class _Case:
         if not proved and not decided and not self.unproved:
             reasons = dict.fromkeys(one.reason for one in checked.suites if one.reason)
             self.unproved.append(f"no test was run: {'; '.join(reasons) or 'there is none'}")
+        self._beside(proved)
         failed = [finding for one in (checked.before, *checked.others) for finding in one.findings]
         wants = self.wanted.witness or (self.wanted.fixes and failing(failed))
         if wants and not self._has_witness() and not checked.inert:
@@ -386,6 +387,13 @@ class _Case:
         self.unproved += [
             f"{test} passes and executes none of its own checks" for test in checked.witnesses if test in idle
         ]
+
+    def _beside(self, proved: Sequence[CheckResult]) -> None:
+        """Tests of nested projects alone say nothing of code beside them."""
+        if proved and not self.checked.witnesses and all(_NESTED in one.step for one in proved):
+            folders = tuple(f"{one.step.partition(_NESTED)[2]}/" for one in proved)
+            beside = [path for path in self.checked.paths if _CODE_NAMED.search(path) and not path.startswith(folders)]
+            self.unproved += [f"no test that ran is about {path}" for path in beside[:MOST_OWN]]
 
     def _has_witness(self) -> bool:
         """Whether something that failed without the change passes with it, or the user's own command says so."""
