@@ -9,6 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 KEPT_OUT = frozenset((ROOT / "training/kept_out.txt").read_text("utf-8").split())
+"""Names, and the commits that the histories begin with."""
 
 
 @pytest.mark.spec("F1")
@@ -23,3 +24,12 @@ def test_the_packages_that_mutants_are_made_of_are_kept_out_of_training():
     packages = {line.split('"')[1] for line in source.splitlines() if line.strip().startswith('Package("')}
     assert packages
     assert all(any(package in name.rpartition("/")[2] for name in KEPT_OUT) for package in packages)
+
+
+@pytest.mark.spec("F1")
+def test_the_librarian_has_learnt_from_no_repository_of_a_benchmark_by_its_name_or_by_its_first_commits():
+    learnt = tomllib.loads((ROOT / "src/pawl/code/ranking_learnt.toml").read_text("utf-8"))["learnt"]["repositories"]
+    assert len(learnt) > 100
+    assert all(commits for commits in learnt.values())
+    assert KEPT_OUT.isdisjoint(name.lower() for name in learnt)
+    assert KEPT_OUT.isdisjoint(commit for commits in learnt.values() for commit in commits.split())

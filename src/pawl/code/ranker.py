@@ -155,9 +155,10 @@ def _windows(run: Sequence[str]) -> list[list[str]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
-    """How one signal counts, as `ranking.toml` has it."""
+    """How one signal counts."""
 
     weight: float
+    """Its part in the sum; below 0 it speaks against a file."""
     base: float = 0.0
     told: str = ""
     names: bool = False
@@ -173,7 +174,10 @@ class RankingTable:
 
 @functools.cache
 def ranking() -> RankingTable:
-    return written(RankingTable, data_table("pawl.code", "ranking.toml"))
+    """What `ranking.toml` says of each signal, with the weight that was learnt for it."""
+    table, weights = data_table("pawl.code", "ranking.toml"), data_table("pawl.code", "ranking_learnt.toml")["weights"]
+    rows = {name: {**row, "weight": weights[name]} for name, row in table["signals"].items()}
+    return written(RankingTable, {**table, "signals": rows})
 
 
 _STEM_ZONES = ((Zone.CODE, 0.3), (Zone.PROSE, 0.6), (Zone.TITLE, 1.0))
