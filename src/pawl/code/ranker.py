@@ -155,10 +155,7 @@ def _windows(run: Sequence[str]) -> list[list[str]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
-    """How one signal counts."""
-
     weight: float
-    """Its part in the sum; below 0 it speaks against a file."""
     base: float = 0.0
     told: str = ""
     names: bool = False
@@ -175,8 +172,8 @@ class RankingTable:
 @functools.cache
 def ranking() -> RankingTable:
     """What `ranking.toml` says of each signal, with the weight that was learnt for it."""
-    table, weights = data_table("pawl.code", "ranking.toml"), data_table("pawl.code", "ranking_learnt.toml")["weights"]
-    rows = {name: {**row, "weight": weights[name]} for name, row in table["signals"].items()}
+    table, learnt = (data_table("pawl.code", name) for name in ("ranking.toml", "ranking_learnt.toml"))
+    rows = {name: {**row, "weight": learnt["weights"][name]} for name, row in table["signals"].items()}
     return written(RankingTable, {**table, "signals": rows})
 
 
