@@ -140,16 +140,24 @@ def _asked(bench: Workbench, changes: ChangeSet, parts: tuple[str, ...]) -> Fulf
     return replace(empty, fulfilled=done, evidence=tuple(value.evidence), remaining=remaining)
 
 
-_LEAVES = re.compile(r"\b(?:not|never|without|leave|keep|unchanged|don't)\b", re.IGNORECASE)
+_EDITS = re.compile(
+    r"(?:add|fix|change|rename|remove|delete|update|move|make|write|rewrite|replace|extend|implement|correct|refactor|put)\b",
+    re.IGNORECASE,
+)
+_LEAVES = re.compile(
+    r"\b(?:not|never|without|leave|keep|unchanged|don't|read|see|like|as|from|by|us(?:e|es|ing)|call|import|follow|same)\b",
+    re.IGNORECASE,
+)
+"""The part may name a file that is only looked at."""
 
 
 def _untouched(bench: Workbench, parts: tuple[str, ...], changes: ChangeSet) -> Iterator[str]:
-    """The parts that name files of the workspace of which nothing was changed, whatever is said of them."""
+    """The parts that ask for an edit of files of which nothing was changed, whatever is said of them."""
     files = TreeFolder(bench.shop.tree)
     for number, part in enumerate(parts if changes else (), 1):
         named = [one for one in mentioned(part) if not is_test(one) and files.exists(one)]
         touched = any(path == one or path.endswith(f"/{one}") for one in named for path in changes.paths)
-        if named and not touched and len(parts) > 1 and not _LEAVES.search(part):
+        if named and not touched and len(parts) > 1 and _EDITS.match(part) and not _LEAVES.search(part):
             yield f"{number}. nothing of {named[0]} was changed"
 
 
