@@ -241,6 +241,9 @@ class LateBench:
 
 MOST_LINE = 2_000
 
+LONGEST_HELD = 1 << 16
+"""Bytes kept of a line that does not end, of which the beginning is shown."""
+
 
 class OutputLines:
     """Puts the output of a command together into lines without secrets, which are known in whole lines only."""
@@ -250,7 +253,8 @@ class OutputLines:
         self._rest: dict[object, bytes] = {}
 
     def feed(self, stream: object, data: bytes) -> None:
-        *lines, self._rest[stream] = (self._rest.get(stream, b"") + data).split(b"\n")
+        *lines, rest = (self._rest.get(stream, b"") + data).split(b"\n")
+        self._rest[stream] = rest[:LONGEST_HELD]
         for line in lines:
             self._line(line)
 
