@@ -1,6 +1,6 @@
 """Measures the reflex on public bug sets: how many bugs it repairs, how many of the patches are right, how fast.
 
-python benchmarks/repair.py --data DIR [--set quixbugs|humanevalfix|mutants] [--seconds 60] [--limit N] [--jobs 1]
+python benchmarks/repair.py --data DIR [--set quixbugs|humanevalfix|mutants|fixes] [--seconds 60] [--limit N] [--jobs 1]
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from repair_fixes import fixes
 from repair_mutants import mutants
 from repair_sets import Bug, humanevalfix, quixbugs
 
 from pawl.repair.ground import command, parse_event
 from pawl.repair.model import Agreement, RepairEnded, RepairRequest
 
-SETS = {"quixbugs": quixbugs, "humanevalfix": humanevalfix, "mutants": mutants}
+SETS = {"quixbugs": quixbugs, "humanevalfix": humanevalfix, "mutants": mutants, "fixes": fixes}
 
 
 @dataclass(frozen=True, kw_only=True)

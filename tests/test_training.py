@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -33,3 +36,31 @@ def test_the_librarian_has_learnt_from_no_repository_of_a_benchmark_by_its_name_
     assert all(commits for commits in learnt.values())
     assert KEPT_OUT.isdisjoint(name.lower() for name in learnt)
     assert KEPT_OUT.isdisjoint(commit for commits in learnt.values() for commit in commits.split())
+
+
+@pytest.mark.spec("F1")
+def test_a_real_fix_is_mined_where_its_own_test_fails_before_it_and_passes_after_it(tmp_path: Path):
+    repository = tmp_path / "someone+thing" / "repo"
+    repository.mkdir(parents=True)
+    test = "from thing import double\n\n\ndef test_double():\n    assert double({}) == {}\n"
+    for message, source, checks in (
+        ("begin", "def double(a):\n    return a + a\n", (2, 4)),
+        ("fix double of three", "def double(a):\n    return a * 2\n", (3, 6)),
+        ("fix a wrong double", "def double(a):\n    return a + a + 1\n", (3, 7)),
+    ):
+        (repository / "thing.py").write_text(source)
+        (repository / "test_thing.py").write_text(test.format(*checks))
+        for words in (
+            ["init", "-q"],
+            ["add", "."],
+            ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", message],
+        ):
+            subprocess.run(["git", *words], cwd=repository, check=True)
+    out = tmp_path / "fixes.jsonl"
+    words = [sys.executable, ROOT / "benchmarks/repair_fixes.py", "--repos", tmp_path, "--out", out]
+    subprocess.run(words, check=True)
+    (fix,) = map(json.loads, out.read_text("utf-8").splitlines())
+    assert fix["functions"] == ["double"]
+    assert fix["failing"] == ["test_thing.py::test_double"]
+    commit = subprocess.run(["git", "log", "-1", "--format=%s", fix["commit"]], cwd=repository, capture_output=True)
+    assert commit.stdout.strip() == b"fix a wrong double"
