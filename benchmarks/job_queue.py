@@ -1,6 +1,6 @@
 """The queue under fire: many short runs in many workspaces, workers killed and stopped at random; and what it costs.
 
-python benchmarks/job_queue.py [--jobs N] [--workspaces N] [--workers N] [--kills N] [--seed N]
+python benchmarks/job_queue.py [--jobs N] [--workspaces N] [--workers N] [--kills N] [--seed N] [--machines N]
 python benchmarks/job_queue.py --overhead N      N runs bare and N through the queue, in one process, by turns
 python benchmarks/job_queue.py --rows N          a queue of N jobs: what adding, claiming and ending one takes
 python benchmarks/job_queue.py --scaling N       N runs with one worker, and as many with four
@@ -28,16 +28,17 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 from pawl.agent.queue.job_queue import JobQueue, JobWish, QueueSettings, add, beside, opened_queue
+from pawl.agent.queue.server_queue import ServerQueue
 from pawl.agent.queue.worker import QueueWorker
 from pawl.agent.session import Session
 from pawl.core.change import EntryKind, EntryState
-from pawl.core.job import ClaimTerms, JobEnd, JobOutcome, JobState, NewJob
+from pawl.core.job import ClaimTerms, Job, JobEnd, JobOutcome, JobState, NewJob
 from pawl.core.run import Approval, RunRequest
 from pawl.sandbox.cancel import CancelToken
 from pawl.settings.config import Config, load
@@ -142,14 +143,17 @@ class Site:
 
 @dataclass
 class Killer:
-    """Keeps so many workers at work and ends them at random."""
+    """Keeps so many workers at work, by turns on each machine, and ends them at random."""
 
     site: Site
     workers: int
     kills: int
     jobs: int
     chance: random.Random
+    machines: int = 1
     server: Postgres | None = None
+    hosts: dict[int, int] = field(default_factory=dict)
+    """The machine of each process."""
     running: list[subprocess.Popen[bytes]] = field(default_factory=list)
     done: Counter[str] = field(default_factory=Counter)
     nodes: Counter[str] = field(default_factory=Counter)
@@ -158,14 +162,16 @@ class Killer:
     largest: list[int] = field(default_factory=list)
 
     def go(self) -> None:
-        with self.site.opened() as (store, queue):
-            self._play(store, queue)
-        for one in self.running:
-            one.terminate()
-        for one in self.running:
-            one.wait()
+        try:
+            with self.site.opened() as (_, queue):
+                self._play(queue)
+        finally:
+            for one in self.running:
+                one.terminate()
+            for one in self.running:
+                one.wait()
 
-    def _play(self, store: Store, queue: JobQueue) -> None:
+    def _play(self, queue: JobQueue) -> None:
         every = self.jobs / max(1, self.kills)
         following = every
         told = time.monotonic()
@@ -181,18 +187,25 @@ class Killer:
                 break
             if ended >= following or self.jobs - ended <= len(self.running):
                 following = min(following + every, self.jobs)
-                self._hit(store, queue)
+                self._hit(queue)
             _pause(0.1)
 
     def _started(self) -> subprocess.Popen[bytes]:
-        words = [sys.executable, "-P", "-m", "pawl", "-C", str(self.site.workspaces[0]), "worker"]
-        quiet = subprocess.DEVNULL
+        busy = Counter(self.hosts[one.pid] for one in self.running)
+        host = min(range(self.machines), key=lambda one: busy[one])
+        folder = self.site.workspaces[0]
+        if host:
+            (folder := self.site.root / f"elsewhere{host}").mkdir(exist_ok=True)
+        words = [sys.executable, "-P", "-m", "pawl", "-C", str(folder), "worker", "--label", "files"]
+        environment, quiet = self.site.environment(state_of(host)), subprocess.DEVNULL
         with (self.site.root / "errors.txt").open("a") as errors:
-            return subprocess.Popen(
-                words, env=self.site.environment(), stdin=quiet, stdout=quiet, stderr=errors, start_new_session=True
+            started = subprocess.Popen(
+                words, env=environment, stdin=quiet, stdout=quiet, stderr=errors, start_new_session=True
             )
+        self.hosts[started.pid] = host
+        return started
 
-    def _hit(self, store: Store, queue: JobQueue) -> None:
+    def _hit(self, queue: JobQueue) -> None:
         """At any point of whatever the worker does."""
         if sum(self.done.values()) >= self.kills or not self.running:
             return
@@ -207,9 +220,7 @@ class Killer:
         self.largest.append(_memory(one.pid))
         running = queue.list(state=JobState.RUNNING)
         carried = next((job for job in running if str(job.worker).rpartition(":")[2] == str(one.pid)), None)
-        node = "nothing" if carried is None else "beginning"
-        if carried is not None and carried.run is not None:
-            node = store.runs.get(carried.workspace, carried.run).place.at
+        node = "nothing" if carried is None else self._node(carried, self.hosts[one.pid])
         if one.poll() is not None:
             return
         self.nodes[node] += 1
@@ -225,6 +236,17 @@ class Killer:
             _pause(1 + self.chance.random() * (LONGEST_STOP - 1) + (3 if self.server is not None else 0))
             one.send_signal(signal.SIGCONT)
             self.done["SIGSTOP"] += 1
+
+    def _node(self, job: Job, host: int) -> str:
+        """Where its run stands, as the machine that carries it knows."""
+        with Store.open(self.site.root / state_of(host), busy_seconds=60) as store:
+            known = store.runs.progress(job.run or "")
+        return f"{known[0] if known else 'beginning'}{' elsewhere' if host else ''}"
+
+
+def state_of(host: int) -> str:
+    """The state folder of a machine; jobs are added on the first."""
+    return f"state{host or ''}"
 
 
 def _pause(seconds: float) -> None:
@@ -304,12 +326,14 @@ def story(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="pawl-queue-") as room, served(options) as server:
         site = Site.made(Path(room), options.workspaces, options.jobs, "" if server is None else server.url)
         site.add(options.jobs)
-        killer = Killer(site, options.workers, options.kills, options.jobs, random.Random(options.seed), server)
+        killer = Killer(site, options.workers, options.kills, options.jobs, random.Random(options.seed))
+        killer.machines, killer.server = options.machines, server
         began = time.monotonic()
         killer.go()
         load_now = os.getloadavg()[0]
         print(
-            f"{options.jobs} jobs in {options.workspaces} workspaces, {options.workers} workers, seed {options.seed}:"
+            f"{options.jobs} jobs in {options.workspaces} workspaces, {options.workers} workers on"
+            f" {options.machines} machines, seed {options.seed}:"
             f" {time.monotonic() - began:.0f} s, load {load_now:.1f}"
         )
         return judged(site, killer)
@@ -414,34 +438,45 @@ def scaling(options: argparse.Namespace) -> int:
 
 def rows(options: argparse.Namespace) -> int:
     """How the statements of the queue hold with many jobs."""
-    with tempfile.TemporaryDirectory(prefix="pawl-queue-") as room, Store.open(Path(room)) as store:
-        order = RunRequest(text="one of many")
-        terms = ClaimTerms(together=1000, providers={})
+    order = RunRequest(text="one of many")
+    terms = ClaimTerms(together=1000, providers={})
+    with (
+        tempfile.TemporaryDirectory(prefix="pawl-queue-") as room,
+        served(options) as server,
+        opened_queue(
+            load({"PAWL_STATE": room, "HOME": room}), Store.open(Path(room)), server.url if server else ""
+        ) as q,
+    ):
         adding = 0.0
-        for start in range(0, options.rows, 10_000):
-            some = [
-                NewJob(workspace=f"/project{one % 1000}", order=order)
-                for one in range(start, min(start + 10_000, options.rows))
-            ]
-            adding += _cost(lambda: store.jobs.add(some))[0]  # noqa: B023
+        for start in range(0, options.rows, options.batch):
+            part = range(start, min(start + options.batch, options.rows))
+            some = [NewJob(workspace=f"/project{one % 1000}", order=order) for one in part]
+            adding += _cost(lambda: q.add(some))[1]  # noqa: B023
+        print(
+            f"{options.rows:,} jobs: adding {adding / options.rows * 1e6:.0f} us each in batches of {options.batch:,}"
+        )
         held = []
-        claims: list[float] = []
 
         def claim() -> None:
-            job = store.jobs.next(terms, lambda number: True, 1)
+            if server is None:
+                job = q.next(terms, lambda number: True, 1)
+            else:
+                # Each by a worker of its own, none of which is called dead meanwhile.
+                job = ServerQueue(server=q.server, store=q.store, home=q.home, dead_seconds=3600).take(
+                    terms, ExitStack()
+                )
             assert job is not None
             held.append(job)
 
-        claims = [_cost(claim)[0] for _ in range(1000)]
-        ends = [_cost(lambda: store.jobs.end(one.held, JobEnd(outcome=JobOutcome.DONE)))[0] for one in held]  # noqa: B023
-        idle = _cost(store.jobs.is_idle)[0]
-        size = store.size_bytes() >> 20
-        print(
-            f"{options.rows:,} jobs, {size} MB: adding {adding / options.rows * 1e6:.0f} us each in batches of 10,000"
-        )
-        print(
-            f"claim, 1,000 at work: {_both(claims)}; end: {_both(ends)}; is it empty: {idle * 1000:.2f} ms (processor)"
-        )
+        claims = [_cost(claim)[1] for _ in range(1000)]
+        ends = [_cost(lambda: q.end(one.held, JobEnd(outcome=JobOutcome.DONE)))[1] for one in held]  # noqa: B023
+        idle = _cost(q.is_idle)[1]
+        print(f"claim, up to 1,000 at work: {_both(claims)}; the last hundred: {_both(claims[-100:])}")
+        print(f"end: {_both(ends)}; is it empty: {idle * 1000:.2f} ms; load {os.getloadavg()[0]:.1f}")
+        if server is not None:
+            with q.together():
+                size = q.server.rows("SELECT pg_database_size(current_database()) >> 20 AS size")[0]["size"]
+            print(f"database: {size} MB")
     return 0
 
 
@@ -452,10 +487,18 @@ def _both(values: Sequence[float]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, usual in (("jobs", 1000), ("workspaces", 20), ("workers", 2), ("kills", 200), ("seed", 1)):
+    for name, usual in (
+        ("jobs", 1000),
+        ("workspaces", 20),
+        ("workers", 2),
+        ("kills", 200),
+        ("seed", 1),
+        ("machines", 1),
+    ):
         parser.add_argument(f"--{name}", type=int, default=usual)
     parser.add_argument("--overhead", type=int, metavar="N")
     parser.add_argument("--rows", type=int, metavar="N")
+    parser.add_argument("--batch", type=int, default=10_000, metavar="N")
     parser.add_argument("--scaling", type=int, metavar="N")
     parser.add_argument("--queue", choices=["postgres"])
     options = parser.parse_args()

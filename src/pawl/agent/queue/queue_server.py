@@ -111,9 +111,12 @@ class QueueServer:
         found = self.rows(sql, values)
         return found[0] if found else None
 
-    def many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+    def many(self, sql: str, rows: Sequence[Any], *, returns: bool = False) -> list[dict[str, Any]]:
+        """The statement for each row, in one go; the first row that each gives back, where it `returns` one."""
         assert self._connection is not None
-        self._connection.cursor().executemany(sql, rows)
+        cursor = self._connection.cursor()
+        cursor.executemany(sql, rows, returning=returns)
+        return [one for result in cursor.results() if (one := result.fetchone()) is not None] if returns else []
 
     def drop_ticket(self, ticket: int) -> None:
         """The engine has nothing more to do for it."""

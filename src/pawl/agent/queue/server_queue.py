@@ -47,15 +47,17 @@ _BLOCKED = """EXISTS (
     SELECT 1 FROM pawl_after AS a JOIN pawl_job AS e ON e.id = a.earlier WHERE a.job = j.id AND NOT CASE WHEN a.failed
         THEN coalesce(e.outcome NOT IN ('done', 'cancelled'), false) ELSE coalesce(e.outcome = 'done', false) END
 )"""
+_COLUMNS = ("home", "workspace", "request", "provider", "priority", "turn", "requires", "trace", "snapshot")
+_ADDED, _MARKS = f"{', '.join(_COLUMNS)}, state", f"{', '.join(f'%({name})s' for name in _COLUMNS)}, 'queued'"
 _JOB = f"SELECT j.*, {_BLOCKED} AS blocked, q.name AS queue FROM pawl_job AS j, pawl_queue AS q WHERE true"
 _LANES = """SELECT name FROM pawl_lane AS l WHERE l.home IN ('', %(home)s)
     AND array_remove(l.requires, CASE WHEN l.owner = %(home)s THEN 'files' END) <@ %(labels)s::text[]"""
-_OPEN_LANES = f"""{_LANES}
-    AND NOT EXISTS (SELECT 1 FROM pawl_hold AS h WHERE h.provider = l.provider AND h.until > now())
-    AND (SELECT count(*) FROM pawl_job AS o WHERE o.state = 'running' AND o.home = l.owner
-        AND o.workspace = l.workspace) < %(together)s
-    AND (SELECT count(*) FROM pawl_job AS o WHERE o.state = 'running' AND o.provider = l.provider)
-        < coalesce((%(providers)s::jsonb ->> l.provider)::integer, 2147483647)"""
+_OPEN_LANES = f"""WITH busy AS MATERIALIZED (SELECT home, workspace, provider FROM pawl_job WHERE state = 'running')
+    {_LANES} AND NOT EXISTS (SELECT 1 FROM pawl_hold AS h WHERE h.provider = l.provider AND h.until > now())
+    AND (l.owner, l.workspace) NOT IN (SELECT home, workspace FROM busy GROUP BY home, workspace
+        HAVING count(*) >= %(together)s)
+    AND l.provider NOT IN (SELECT provider FROM busy GROUP BY provider
+        HAVING count(*) >= coalesce((%(providers)s::jsonb ->> provider)::integer, 2147483647))"""
 
 
 @dataclass(slots=True)
@@ -121,18 +123,26 @@ class ServerQueue:
             if not self.server.rows("SELECT 1 FROM pawl_job WHERE state <> 'ended' LIMIT 1"):
                 self.server.rows("UPDATE pawl_queue SET last_turn = 0")
                 queue["last_turn"] = 0
-            numbers = [self._add(one, turns, queue["last_turn"]) for one in jobs]
+            some = list(jobs)
+            sql = f"INSERT INTO pawl_job ({_ADDED}) VALUES ({_MARKS}) RETURNING id"
+            rows = [self._row(one, turns, queue["last_turn"]) for one in some]
+            numbers = [int(one["id"]) for one in self.server.many(sql, rows, returns=True)]
+            after = [(number, one) for number, job in zip(numbers, some, strict=True) for one in job.after]
+            if stray := next((one for _, one in after if one.job is None), None):
+                raise UsageError(f"{stray.run!r} is not the run of a job", advice="on a server, name a job of the queue")
+            words = [(number, one.job, one.failed) for number, one in after]
+            self.server.many("INSERT INTO pawl_after (job, earlier, failed) VALUES (%s, %s, %s)", words)
             self._ready(numbers)
             return numbers
 
-    def _add(self, job: NewJob, turns: dict[bytes, int], last: int) -> int:
+    def _row(self, job: NewJob, turns: dict[bytes, int], last: int) -> dict[str, object]:
         workspace = os.fsencode(job.workspace)
         if workspace not in turns:
             latest = "SELECT coalesce(max(turn), 0) AS turn FROM pawl_job WHERE home = %s AND workspace = %s"
             newest = f"{latest} AND state <> 'ended'"
             turns[workspace] = max(last, self.server.rows(newest, (self.home, workspace))[0]["turn"])
         turns[workspace] += 1
-        row = {
+        return {
             "home": self.home,
             "workspace": workspace,
             "request": json.dumps(redacted_body(plain(job.order, sparse=True))),
@@ -142,18 +152,7 @@ class ServerQueue:
             "requires": list(job.requires),
             "trace": job.trace,
             "snapshot": job.snapshot or None,
-            "state": JobState.QUEUED,
         }
-        marks = ", ".join(f"%({name})s" for name in row)
-        number = self.server.rows(f"INSERT INTO pawl_job ({', '.join(row)}) VALUES ({marks}) RETURNING id", row)[0][
-            "id"
-        ]
-        for one in job.after:
-            if one.job is None:
-                raise UsageError(f"{one.run!r} is not the run of a job", advice="on a server, name a job of the queue")
-            words = (number, one.job, one.failed)
-            self.server.rows("INSERT INTO pawl_after (job, earlier, failed) VALUES (%s, %s, %s)", words)
-        return int(number)
 
     def _ready(self, numbers: Sequence[int]) -> None:
         """Tickets for those of the jobs that nothing keeps back and that have none."""
@@ -166,7 +165,7 @@ class ServerQueue:
         )
         for start in range(0, len(found), 1000):
             part = found[start : start + 1000]
-            lanes = [self._lane(one) for one in part]
+            lanes = self._lanes(part)
             tickets = self.server.engine.batch_defer_jobs(
                 [
                     Ticket(
@@ -184,18 +183,21 @@ class ServerQueue:
             rows = [(made.id, lane, one["id"]) for one, made, lane in zip(part, tickets, lanes, strict=True)]
             self.server.many("UPDATE pawl_job SET ticket = %s, lane = %s WHERE id = %s", rows)
 
-    def _lane(self, row: Mapping[str, Any], *, goes_home: bool = False) -> str:
+    def _lanes(self, rows: Sequence[Mapping[str, Any]], *, goes_home: bool = False) -> Sequence[str]:
         """Tickets of one workspace, provider and kind of worker are kept apart, so that each can be left alone."""
-        home = row["home"] if goes_home or row["snapshot"] is None else ""
-        requires = sorted(row["requires"]) if not goes_home else []
-        parts = (home, row["home"], bytes(row["workspace"]).hex(), row["provider"], *requires)
-        name = sha256("\0".join(parts).encode()).hexdigest()[:40]
-        self.server.rows(
+        names, made = [], {}
+        for row in rows:
+            home = row["home"] if goes_home or row["snapshot"] is None else ""
+            requires = sorted(row["requires"]) if not goes_home else []
+            parts = (home, row["home"], bytes(row["workspace"]).hex(), row["provider"], *requires)
+            names.append(sha256("\0".join(parts).encode()).hexdigest()[:40])
+            made[names[-1]] = (names[-1], home, row["workspace"], row["home"], row["provider"], requires)
+        self.server.many(
             "INSERT INTO pawl_lane (name, home, workspace, owner, provider, requires) VALUES (%s, %s, %s, %s, %s, %s)"
             " ON CONFLICT DO NOTHING",
-            (name, home, row["workspace"], row["home"], row["provider"], requires),
+            list(made.values()),
         )
-        return name
+        return names
 
     def get(self, number: int) -> Job:
         with self.server.transaction():
@@ -460,7 +462,7 @@ class ServerQueue:
             words = "state = 'queued', worker = NULL, allowance = NULL, attempts = attempts - 1"
             row = self._held(lease, words, {})
             self._charge(lease.job)
-            lane = self._lane(row, goes_home=True)
+            (lane,) = self._lanes([row], goes_home=True)
             self.server.rows("UPDATE pawl_job SET lane = %s WHERE id = %s", (lane, lease.job))
             moment = self.server.rows("SELECT now() AS now")[0]["now"]
             self.server.engine.retry_job_by_id(row["ticket"], moment, queue=lane)
