@@ -54,7 +54,7 @@ class Postgres:
         (self.folder / "socket").chmod(0o755)
         quick = [] if self.fsync else ["--no-sync"]
         self.run("initdb", "-D", "data", "-U", "pawl", "-A", "trust", "-E", "UTF8", "--locale", "C", *quick)
-        settings = QUICK if self.fsync else {**QUICK, "fsync": "off", "synchronous_commit": "off"}
+        settings = QUICK if self.fsync else {**QUICK, "fsync": "off"}
         settings = {**settings, "unix_socket_directories": str(self.folder / "socket"), "port": str(self.port)}
         with (self.folder / "data" / "postgresql.conf").open("a") as file:
             file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())

@@ -206,8 +206,10 @@ def server(database_server: postgres.Postgres, state_directory: Path):
 
 
 def silent(queue: Queue, seconds: int = 60) -> None:
-    """No worker was heard of for so long: they died, or the clock of the server was set."""
+    """No worker was heard of for so long, though the server was there: they died, or its clock was set."""
     with queue.server.transaction():
+        up = "extract(epoch FROM now() - pg_postmaster_start_time())"
+        queue.server.rows(f"SELECT pg_sleep(greatest(0, 2.1 - {up}))")
         queue.server.rows(
             "UPDATE procrastinate_workers SET last_heartbeat = now() - %s * interval '1 second'", (seconds,)
         )

@@ -115,6 +115,8 @@ class Job:
     queue: str = ""
     home: str = ""
     """The machine of its workspace, where the queue has several; changes are promoted only there."""
+    defect: str = ""
+    """Why nobody carries it: somebody else has written or changed its row."""
 
     @property
     def standing(self) -> str:

@@ -156,14 +156,14 @@ class Runs(StorePart):
                 "requests": [{name: one[name] for name in one if name not in ("id", "workspace")} for one in requests],
             }
 
-    def imported(self, workspace: str, run: str, record: Mapping[str, Any]) -> RunRequest:
-        """A run as another machine has left it, in the place of what was known of it here."""
-        row = record["run"]
+    def imported(self, workspace: str, place: RunCursor, order: RunRequest, record: Mapping[str, Any]) -> None:
+        """A run as another machine has left it, in the place of what was known of it here. Where it stands and what it
+        is to do are not its word."""
+        run = place.run
         with self._database.transaction():
-            place = RunCursor(run, row["node"], row["task"], row["attempt"])
             if self.state(run) is None:
-                self.begin(workspace, place, _decoded(f"the request of the run {run!r}", row["request"], RunRequest))
-            self.stand(place, RunState(row["state"]))
+                self.begin(workspace, place, order)
+            self.stand(place, RunState.WORKING)
             self._drop("run = ?", (run,))
             for table in ("run_value", "run_step"):
                 self._database.run(f"DELETE FROM {table} WHERE run = ?", (run,))
@@ -178,7 +178,6 @@ class Runs(StorePart):
             for one in record["requests"][known:]:
                 columns = {name: one[name] for name in ("time", *_NAMES)}
                 self._database.insert("request", workspace=os.fsencode(workspace), **columns)
-        return self.get(workspace, run).order
 
     def end(self, place: RunCursor) -> None:
         """The run has ended: its record stays, what was only needed to resume it goes."""

@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import Annotated, Protocol
 
 from pawl.agent.briefing import configured
+from pawl.agent.queue.job_rows import FILES, home_of
 from pawl.agent.session import Session
 from pawl.core.change import Lease
 from pawl.core.errors import StoreBusy, UnknownEntry, UsageError
@@ -30,8 +31,6 @@ from pawl.workspace.project import Project
 
 FILE = "{file}"
 HIGHEST = 1000
-_FILES = ("local", "scripted")
-"""Models that are files."""
 _LINE = frozenset({"request", "name", "after", "if_failed", "priority", "budget"})
 
 
@@ -109,7 +108,6 @@ def opened_queue(config: Config, store: Store, server: str) -> Iterator[JobQueue
     if not server:
         yield store.jobs
         return
-    from pawl.agent.queue.job_rows import home_of
     from pawl.agent.queue.queue_server import QueueServer
     from pawl.agent.queue.server_queue import ServerQueue
 
@@ -183,7 +181,7 @@ def _added(shop: Project, queue: JobQueue, wish: JobWish, texts: Sequence[str]) 
     if not texts:
         raise UsageError("there is no request", advice="pawl queue add 'make the tests pass'")
     kind, _, file = wish.order.model.partition(":")
-    if kind in _FILES:
+    if kind in FILES:
         # A worker may stand in another folder.
         wish = replace(wish, order=replace(wish.order, model=f"{kind}:{os.path.abspath(file)}"))
     job = _with_workspace(shop, queue, _new_job(shop, queue, wish))
@@ -199,7 +197,7 @@ def _with_workspace(shop: Project, queue: JobQueue, job: NewJob) -> NewJob:
     from pawl.agent.queue.travel import sent
 
     assert isinstance(queue, ServerQueue)
-    requires = (*job.requires, "files") if job.provider in _FILES else job.requires
+    requires = (*job.requires, "files") if job.provider in FILES else job.requires
     return replace(job, snapshot=sent(shop, queue), requires=tuple(sorted({*requires})))
 
 
@@ -225,7 +223,7 @@ def _new_job(shop: Project, queue: JobQueue, wish: JobWish) -> NewJob:
 
 def _provider(model: str) -> str:
     kind = model.partition(":")[0]
-    return kind if kind in _FILES else model.partition("/")[0]
+    return kind if kind in FILES else model.partition("/")[0]
 
 
 def _dependency(queue: JobQueue, store: Store, name: str) -> JobDependency:

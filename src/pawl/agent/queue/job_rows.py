@@ -2,30 +2,48 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
+import re
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pawl.core.errors import Refused, UsageError
 from pawl.core.job import CRITICAL, Job, JobOutcome, JobState
 from pawl.core.redact import redacted
 from pawl.core.run import RunRequest
 from pawl.core.typed import typed
 from pawl.store.database import readable
 
+FILES = ("local", "scripted")
+"""Models that are files."""
 TURNS = 1_000_000
 """A ticket's priority is that of its job, and then its turn; later turns than this are in the order of the jobs."""
 
 
 def home_of(state: Path) -> str:
     """The name of the machine, or rather of a user's state there; made at its first use."""
-    file = state / "queue-home"
+    return _made(state / "queue-home")
+
+
+def seal(state: Path, row: Mapping[str, Any]) -> str:
+    """What only the user of this state can write beside a row: who may write to the server cannot have a worker work
+    in a folder of its machine, or on other terms, than its user said."""
+    parts = [bytes(row["workspace"]).hex(), str(row["request"]), *sorted(row["requires"])]
+    return hmac.new(_made(state / "queue-key").encode(), json.dumps(parts).encode(), "sha256").hexdigest()
+
+
+def _made(file: Path) -> str:
+    """A word of chance that is kept in the file."""
     if not file.exists():
-        made = state / f"queue-home.{secrets.token_hex(8)}"
+        made = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
+        made.touch(mode=0o600)
         made.write_text(secrets.token_hex(16))
         with suppress(FileExistsError):
             os.link(made, file)
@@ -48,23 +66,48 @@ def moment_text(moment: datetime) -> str:
 
 
 _TIMES = ("created", "started", "ended", "not_before")
-_UNSHOWN = frozenset({"ticket", "turn", "request", "lane", "carrier", "snapshot", "life", "unpriced"})
+_UNSHOWN = frozenset({"ticket", "turn", "request", "seal", "lane", "carrier", "snapshot", "life", "unpriced"})
+_RUN, _QUEUE = re.compile(r"[a-z0-9]{1,40}"), re.compile(r"[0-9a-f-]{36}")
 
 
-def job_of(row: Mapping[str, Any]) -> Job:
+def job_of(row: Mapping[str, Any], home: str, state: Path) -> Job:
+    """A row that somebody else has written is a job that nobody carries."""
     kept = {name: value for name, value in row.items() if name not in _UNSHOWN}
     times = {name: None if row[name] is None else moment_text(row[name]) for name in _TIMES}
+    order, defect = _order(row, home, state)
     return Job(
         **{
             **kept,
             **times,
             "not_before": times["not_before"] or "",
             "workspace": os.fsdecode(bytes(row["workspace"])),
-            "order": typed(RunRequest, json.loads(row["request"])),
+            "order": order,
             "state": JobState(row["state"]),
             "requires": tuple(row["requires"]),
             "outcome": None if row["outcome"] is None else JobOutcome(row["outcome"]),
             "cost": None if row["unpriced"] else row["cost"],
             "queue": f"{row['queue']}/{row['life']}",
+            "defect": defect,
         }
     )
+
+
+def _order(row: Mapping[str, Any], home: str, state: Path) -> tuple[RunRequest, str]:
+    """The request; and what is wrong with the row."""
+    try:
+        order = typed(RunRequest, json.loads(row["request"]))
+    except (ValueError, RecursionError, UsageError) as error:
+        return RunRequest(text="?"), f"its request cannot be read: {error}"
+    if not _QUEUE.fullmatch(row["queue"]) or (row["run"] is not None and not _RUN.fullmatch(row["run"])):
+        return order, "its row is damaged"
+    if row["home"] == home and not hmac.compare_digest(row["seal"], seal(state, row)):
+        return order, "it was not added here, or was changed on the server since"
+    return order, ""
+
+
+def abroad(order: RunRequest, labels: frozenset[str]) -> RunRequest:
+    """The terms on which a worker carries the request of another machine: it writes no file beside its copy of the
+    workspace, reads none as a model unless it has the label `files`, and installs only what its own settings let it."""
+    if order.model.partition(":")[0] in FILES and "files" not in labels:
+        raise Refused(f"{order.model!r} is a file, which is only read by workers with the label 'files'")
+    return replace(order, record="", pictures=(), conversation="", install=False, commit="off")

@@ -6,13 +6,14 @@ durable as one step. Both are imported when a queue on a server is used, and nev
 
 from __future__ import annotations
 
+import re
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import field
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from pawl.core.errors import ConfigError, QueueUnreachable, UsageError
+from pawl.core.errors import ConfigError, QueueUnreachable, StoreError, UsageError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted, register
 from pawl.settings.installation import with_extra
@@ -88,18 +89,22 @@ class QueueServer:
         """All or nothing, and durable at the end; inside another transaction, a part of it. `QueueUnreachable` where
         the server does not answer, or not in time: then it may have become durable or not."""
         from procrastinate.exceptions import ConnectorException
-        from psycopg import InterfaceError, OperationalError
+        from psycopg import Error, InterfaceError, OperationalError
 
         try:
             with self._opened().transaction():
                 yield
-        except (OperationalError, InterfaceError, ConnectorException) as error:
+        except (Error, ConnectorException) as error:
             cause = error.__cause__ if isinstance(error, ConnectorException) else error
-            if not isinstance(cause, OperationalError | InterfaceError):
-                raise
-            if self._connection is not None and self._connection.broken:
+            lost = self._connection is None or self._connection.closed
+            if lost:
                 self.close()
-            raise self._unreachable(str(cause)) from error
+            if lost or isinstance(cause, OperationalError | InterfaceError):
+                raise self._unreachable(str(cause)) from error
+            raise StoreError(
+                f"the queue on {self.shown} refuses: {_said(cause)}",
+                advice="is the database one of Pawl's own, and may its user make and change tables there?",
+            ) from error
 
     def rows(self, sql: str, values: Sequence[object] | Mapping[str, object] = ()) -> list[dict[str, Any]]:
         """Of a query, inside a transaction."""
@@ -133,15 +138,19 @@ class QueueServer:
             try:
                 connection = psycopg.connect(self.url, autocommit=True, row_factory=dict_row, **_TERMS, **secret)
             except psycopg.OperationalError as error:
+                if re.search("authentication failed|password|does not exist|no pg_hba", str(error)):
+                    raise ConfigError(
+                        f"the server of the queue on {self.shown} refuses: {_said(error)}",
+                        advice="its user and database are part of the address, the password is in PAWL_QUEUE_PASSWORD",
+                    ) from error
                 raise self._unreachable(str(error)) from error
             self._connection, self.engine = connection, _engine(connection)
             self._set_up(connection)
         return self._connection
 
     def _unreachable(self, why: str) -> QueueUnreachable:
-        said = redacted(" ".join(why.split()))
         return QueueUnreachable(
-            f"the queue on {self.shown} does not answer: {said}",
+            f"the queue on {self.shown} does not answer: {_said(why)}",
             advice="is the server up, and the address right? Running jobs continue when it is back",
         )
 
@@ -163,6 +172,10 @@ class QueueServer:
         version = connection.execute("SELECT version FROM pawl_queue").fetchone()["version"]  # type: ignore[index]
         if version > VERSION:
             raise ConfigError("this queue was set up by a newer Pawl", advice="upgrade Pawl on this machine")
+
+
+def _said(why: object) -> str:
+    return redacted(" ".join(str(why).split()))
 
 
 def now(answer: Coroutine[Any, Any, Any]) -> Any:

@@ -18,7 +18,7 @@ from decimal import Decimal
 from hashlib import sha256
 from typing import Any
 
-from pawl.agent.queue.job_rows import job_of, moment_text, rank, stored_text
+from pawl.agent.queue.job_rows import job_of, moment_text, rank, seal, stored_text
 from pawl.agent.queue.queue_server import QueueServer, now
 from pawl.core.change import Lease
 from pawl.core.errors import QueueUnreachable, Refused, UnknownEntry, UsageError
@@ -43,11 +43,13 @@ TASK = "pawl.carry"
 _CLAIM = 0x70617751
 """The advisory lock of those who give or take back tickets, one after the other."""
 _FORGET_SECONDS = 3600
+_OF_JOB = "queue job"
+"""The value of a run that says which job it is of."""
 _BLOCKED = """EXISTS (
     SELECT 1 FROM pawl_after AS a JOIN pawl_job AS e ON e.id = a.earlier WHERE a.job = j.id AND NOT CASE WHEN a.failed
         THEN coalesce(e.outcome NOT IN ('done', 'cancelled'), false) ELSE coalesce(e.outcome = 'done', false) END
 )"""
-_COLUMNS = ("home", "workspace", "request", "provider", "priority", "turn", "requires", "trace", "snapshot")
+_COLUMNS = ("home", "workspace", "request", "provider", "priority", "turn", "requires", "trace", "snapshot", "seal")
 _ADDED, _MARKS = f"{', '.join(_COLUMNS)}, state", f"{', '.join(f'%({name})s' for name in _COLUMNS)}, 'queued'"
 _JOB = f"SELECT j.*, {_BLOCKED} AS blocked, q.name AS queue FROM pawl_job AS j, pawl_queue AS q WHERE true"
 _LANES = """SELECT name FROM pawl_lane AS l WHERE l.home IN ('', %(home)s)
@@ -58,6 +60,15 @@ _OPEN_LANES = f"""WITH busy AS MATERIALIZED (SELECT home, workspace, provider FR
         HAVING count(*) >= %(together)s)
     AND l.provider NOT IN (SELECT provider FROM busy GROUP BY provider
         HAVING count(*) >= coalesce((%(providers)s::jsonb ->> provider)::integer, 2147483647))"""
+
+
+_ANYTHING = """SELECT 1 WHERE EXISTS (SELECT 1 FROM procrastinate_jobs WHERE status = 'todo'
+        AND (scheduled_at IS NULL OR scheduled_at <= now()))
+    OR EXISTS (SELECT 1 FROM pawl_job WHERE state = 'waiting' AND home = %(home)s)
+    OR EXISTS (SELECT 1 FROM procrastinate_jobs AS t LEFT JOIN procrastinate_workers AS w ON w.id = t.worker_id
+        WHERE t.status = 'doing' AND (t.worker_id = %(worker)s OR w.id IS NULL
+            OR w.last_heartbeat < now() - %(silent)s * interval '1 second'))"""
+"""Whether it is worth while to stand in line for a ticket."""
 
 
 @dataclass(slots=True)
@@ -142,7 +153,7 @@ class ServerQueue:
             newest = f"{latest} AND state <> 'ended'"
             turns[workspace] = max(last, self.server.rows(newest, (self.home, workspace))[0]["turn"])
         turns[workspace] += 1
-        return {
+        row: dict[str, object] = {
             "home": self.home,
             "workspace": workspace,
             "request": json.dumps(redacted_body(plain(job.order, sparse=True))),
@@ -153,6 +164,7 @@ class ServerQueue:
             "trace": job.trace,
             "snapshot": job.snapshot or None,
         }
+        return {**row, "seal": seal(self.store.path.parent, row)}
 
     def _ready(self, numbers: Sequence[int]) -> None:
         """Tickets for those of the jobs that nothing keeps back and that have none."""
@@ -205,7 +217,10 @@ class ServerQueue:
             row = self.server.first(f"{_JOB} AND j.id = %s", (number,))
         if row is None:
             raise UnknownEntry(f"there is no job {number}", advice="'pawl queue list' lists them")
-        return job_of(row)
+        return self._job(row)
+
+    def _job(self, row: Mapping[str, Any]) -> Job:
+        return job_of(row, self.home, self.store.path.parent)
 
     def depth(self) -> int:
         """How many have not ended."""
@@ -226,7 +241,7 @@ class ServerQueue:
         where += " AND (%(since)s::timestamptz IS NULL OR ended >= %(since)s) ORDER BY j.id"
         with self.server.transaction():
             self._settle_answered()
-            return [job_of(one) for one in self.server.rows(_JOB + where, {"state": state, "since": ended_since})]
+            return [self._job(one) for one in self.server.rows(_JOB + where, {"state": state, "since": ended_since})]
 
     def after(self, number: int) -> tuple[JobDependency, ...]:
         with self.server.transaction():
@@ -242,6 +257,10 @@ class ServerQueue:
 
     def take(self, terms: ClaimTerms, lock: ExitStack) -> Job | None:
         """The job to be carried next; None where there is none."""
+        with self.server.transaction():
+            words = {"worker": self._member.id, "home": self.home, "silent": self._silent}
+            if not self.server.first(_ANYTHING, words):
+                return None
         with self._turning():
             self._enlist()
             self._settle_answered()
@@ -272,6 +291,11 @@ class ServerQueue:
             self.server.rows("UPDATE pawl_queue SET last_turn = greatest(last_turn, %s)", (row["turn"],))
             return self._taken(row, None if state.left is None else state.left / max(1, terms.shares))
 
+    @property
+    def _silent(self) -> float:
+        """For so many seconds nothing is heard of a worker that is dead."""
+        return self.dead_seconds * 2 / 3
+
     def _enlist(self) -> None:
         known = "SELECT 1 FROM procrastinate_workers WHERE id = %s"
         if not self._member.id or not self.server.rows(known, (self._member.id,)):
@@ -281,7 +305,10 @@ class ServerQueue:
     def _take_over(self) -> None:
         """The tickets of dead workers can be taken again; from now on those workers promote nothing."""
         engine = self.server.engine
-        for one in now(engine.get_stalled_jobs(task_name=TASK, seconds_since_heartbeat=self.dead_seconds * 2 / 3)):
+        stalled = now(engine.get_stalled_jobs(task_name=TASK, seconds_since_heartbeat=self._silent))
+        # While the server was away nobody could tell that he lives.
+        up = "SELECT 1 WHERE pg_postmaster_start_time() < now() - %s * interval '1 second'"
+        for one in stalled if stalled and self.server.first(up, (self._silent,)) else ():
             # One that promotes at this moment holds its row, and is alive.
             held = "SELECT id FROM pawl_job WHERE ticket = %s AND state = 'running' FOR UPDATE SKIP LOCKED"
             row = self.server.first(held, (one.id,))
@@ -291,6 +318,7 @@ class ServerQueue:
                     " WHERE id = %s",
                     (row["id"],),
                 )
+                self._charge(row["id"])
                 self._note(row["id"], "left by its worker")
                 engine.retry_job_by_id(one.id, self.server.rows("SELECT now() AS now")[0]["now"])
         now(engine.prune_stalled_workers(_FORGET_SECONDS))
@@ -308,7 +336,7 @@ class ServerQueue:
         self._member.told = time.monotonic()
         found = self.server.first(f"{_JOB} AND j.id = %s", (row["id"],))
         assert found is not None
-        return job_of(found)
+        return self._job(found)
 
     def begun(self, lease: Lease, run: str, *, sent_back: bool = False) -> None:
         """The job is carried by that run from now on."""
@@ -316,6 +344,14 @@ class ServerQueue:
             words = {"run": run, "back": sent_back, "carrier": self.home}
             self._held(lease, "run = %(run)s, sent_back = sent_back OR %(back)s, carrier = %(carrier)s", words)
             self.server.rows("INSERT INTO pawl_job_run (run, job) VALUES (%s, %s)", (run, lease.job))
+            self.mark(lease, run)
+
+    def mark(self, lease: Lease, run: str) -> None:
+        """Note here that the run is one of this job; nothing on the server can make another run one."""
+        self.store.runs.put(run, _OF_JOB, [lease.queue.partition("/")[0], lease.job])
+
+    def is_of(self, lease: Lease, run: str) -> bool:
+        return self.store.runs.value(run, _OF_JOB) == [lease.queue.partition("/")[0], lease.job]
 
     def end(self, lease: Lease, end: JobEnd) -> None:
         """The job has ended, once."""
@@ -437,6 +473,7 @@ class ServerQueue:
         """The run as far as it is durable on this machine, for whoever has to go on with it elsewhere."""
         with self.server.transaction():
             self._held(lease, "carrier = %(carrier)s", {"carrier": self.home})
+            self._charge(lease.job)
             self.server.rows(
                 "INSERT INTO pawl_progress (job, run, data) VALUES (%s, %s, %s)"
                 " ON CONFLICT (job) DO UPDATE SET run = excluded.run, data = excluded.data",

@@ -25,6 +25,7 @@ CREATE TABLE pawl_job (
     home text NOT NULL,
     workspace bytea NOT NULL,
     request text NOT NULL,
+    seal text NOT NULL,
     provider text NOT NULL,
     priority integer NOT NULL,
     turn bigint NOT NULL,
@@ -61,7 +62,7 @@ CREATE INDEX pawl_job_turn ON pawl_job (home, workspace, turn);
 CREATE INDEX pawl_job_ended ON pawl_job (ended);
 CREATE INDEX pawl_job_snapshot ON pawl_job (snapshot) WHERE state <> 'ended';
 
-CREATE TABLE pawl_job_run (run text PRIMARY KEY, job bigint NOT NULL REFERENCES pawl_job);
+CREATE TABLE pawl_job_run (run text NOT NULL, job bigint NOT NULL REFERENCES pawl_job, PRIMARY KEY (run, job));
 
 CREATE INDEX pawl_run_of_job ON pawl_job_run (job);
 

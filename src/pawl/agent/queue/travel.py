@@ -9,20 +9,24 @@ from __future__ import annotations
 
 import io
 import json
+import sqlite3
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pawl.agent.queue.server_queue import ServerQueue
-from pawl.agent.record import RunRecord
+from pawl.agent.record import RunData, RunRecord
+from pawl.agent.routes import RunNode
 from pawl.code.librarian import source_files
 from pawl.core.change import BlobStore, Change, ChangeSet, EntryKind, Node, NodeKind, blob_digest
-from pawl.core.errors import StoreCorrupt, TooLarge
+from pawl.core.diagnostic import Verdict
+from pawl.core.errors import Refused, StoreCorrupt, TooLarge
 from pawl.core.job import Job
 from pawl.core.redact import without_known
-from pawl.core.run import RunState
+from pawl.core.run import RunCursor, RunState
 from pawl.settings.config import Config
 from pawl.store.store import Store
 from pawl.workspace.project import Project
@@ -66,7 +70,10 @@ def workspace_of(config: Config, queue: object, job: Job) -> Path:
             head, contents = _unpacked(queue.snapshot(job))
             for content in contents:
                 shop.store.blobs.put(content)
-            changes = ChangeSet.of(Change(path, None, _node(node)) for path, node in head["nodes"].items())
+            try:
+                changes = ChangeSet.of(Change(path, None, _node(node)) for path, node in head["nodes"].items())
+            except _MALFORMED as error:
+                raise _damaged(error) from error
             entry = shop.new_entry(EntryKind.EDIT, f"job {job.id} as it was sent", allows_protected=True)
             if changes:
                 shop.promote(entry, changes)
@@ -94,7 +101,11 @@ def tell_progress(queue: object, store: Store, job: Job, told: tuple[object, ...
 def arrive(shop: Project, queue: object, job: Job) -> str | None:
     """The run of the job, which another machine has begun, to go on with here; None where there is none."""
     known = job.run if job.run and shop.store.runs.state(job.run) is not None else None
-    if not isinstance(queue, ServerQueue) or job.run is None or not queue.is_newer(job):
+    if not isinstance(queue, ServerQueue) or job.run is None:
+        return known
+    if known and not queue.is_of(job.held, known):
+        raise Refused(f"the run {known} is not one of job {job.id}", advice="cancel the job")
+    if not queue.is_newer(job):
         return known
     if known and shop.entries(run=known):
         # It was promoted here, and its machine died before it could tell.
@@ -103,14 +114,42 @@ def arrive(shop: Project, queue: object, job: Job) -> str | None:
     if data is None:
         return known
     head, contents = _unpacked(data)
-    with shop.store.together():
-        for content in contents:
-            shop.store.blobs.put(content)
-        order = shop.store.runs.imported(shop.workspace, job.run, head)
-    record = RunRecord(shop, order, job.run)
-    # The word of another machine is not taken: everything is verified again where it is promoted.
-    record.keep(replace(record.data, verified="", baseline=None, ground="", rechecks=0))
+    try:
+        with shop.store.together():
+            for content in contents:
+                shop.store.blobs.put(content)
+            shop.store.runs.imported(shop.workspace, _place(job.run, head["run"]), job.order, head)
+            queue.mark(job.held, job.run)
+            record = RunRecord(shop, job.order, job.run)
+            verdict = record.data.verdict if record.data.verdict is Verdict.FAILED else None
+            record.keep(replace(record.data, **_OWN, verdict=verdict))
+    except _MALFORMED as error:
+        raise _damaged(error) from error
     return job.run
+
+
+def _place(run: str, row: Mapping[str, Any]) -> RunCursor:
+    """Where the run stands; where it says that its change was approved or promoted, it is to be delivered."""
+    at, task, attempt = RunNode(row["node"]), row["task"], row["attempt"]
+    if type(task) is not int or type(attempt) is not int:
+        raise ValueError("a run stands nowhere")
+    return RunCursor(run, RunNode.DELIVER if at in _SETTLED else at, task, attempt)
+
+
+_SETTLED = frozenset({RunNode.APPROVE, RunNode.APPLY, RunNode.EVALUATE, RunNode.END})
+_OWN_NAMES = (
+    "verified verdicts evidence witnessed own_only baseline ground rechecks unproved before after"
+    " question response decision permits rulings granted stale entry kept base commit exit_code"
+)
+_OWN: dict[str, Any] = {name: getattr(RunData(), name) for name in _OWN_NAMES.split()}
+"""The word of another machine is not taken for these: what proves a change, what the user answered, what was promoted.
+Everything is verified again where it is promoted."""
+_MALFORMED = (KeyError, TypeError, ValueError, AttributeError, LookupError, RecursionError, sqlite3.IntegrityError)
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, *_MALFORMED)
+
+
+def _damaged(error: Exception) -> StoreCorrupt:
+    return StoreCorrupt(f"a parcel of the queue cannot be read: {error!r}"[:300], advice="retry the job")
 
 
 def _packed(head: Mapping[str, Any], names: Iterable[str], blobs: BlobStore) -> bytes:
@@ -139,8 +178,8 @@ def _unpacked(data: bytes) -> tuple[dict[str, Any], list[bytes]]:
                 raise StoreCorrupt("a parcel of the queue is too large", advice="retry the job")
             head = json.loads(parcel.read(_HEAD))
             contents = {name: parcel.read(name) for name in parcel.namelist() if name != _HEAD}
-    except (zipfile.BadZipFile, KeyError, ValueError) as error:
-        raise StoreCorrupt(f"a parcel of the queue cannot be read: {error}", advice="retry the job") from error
+    except _UNREADABLE as error:
+        raise _damaged(error) from error
     if any(blob_digest(content) != name for name, content in contents.items()):
         raise StoreCorrupt("a parcel of the queue is damaged", advice="retry the job")
     return head, list(contents.values())

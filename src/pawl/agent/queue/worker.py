@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from pawl.agent.queue.job_queue import JobQueue, QueueSettings, again, beside
+from pawl.agent.queue.job_rows import abroad
 from pawl.agent.queue.server_queue import ServerQueue
 from pawl.agent.queue.travel import arrive, progress, tell_progress, workspace_of
 from pawl.agent.session import Session
@@ -25,6 +26,7 @@ from pawl.core.errors import (
     PawlError,
     QueueUnreachable,
     RateLimited,
+    Refused,
     StoreBusy,
     StoreError,
 )
@@ -152,12 +154,15 @@ class QueueWorker:
             self._telemetry.span("queue job", about, since, job.trace),
             self._telemetry.span("worker attempt", {"pawl.job": job.id, "pawl.lease": job.lease}),
         ):
-            return carry(self.config, self.queue, job, cancel, self._telemetry)
+            return carry(self, job, cancel, self._telemetry)
 
 
-def carry(config: Config, queue: JobQueue, job: Job, cancel: CancelToken, telemetry: Telemetry) -> str:
+def carry(worker: QueueWorker, job: Job, cancel: CancelToken, telemetry: Telemetry) -> str:
     """Carry a job whose lease is held, as far as it goes without the user, and write down what came of it."""
+    config, queue = worker.config, worker.queue
     try:
+        if job.defect:
+            raise Refused(f"not carried: {job.defect}")
         place = workspace_of(config, queue, job)
         shop = Project.open(config, place)
     except (Cancelled, QueueUnreachable):
@@ -169,6 +174,8 @@ def carry(config: Config, queue: JobQueue, job: Job, cancel: CancelToken, teleme
         shop.lease, shop.fence = job.held, partial(queue.fence, job.held)
         session = Session(shop, cancel=cancel)
         try:
+            if shop.away:
+                job = replace(job, order=abroad(job.order, worker.labels))
             report = _carried(session, job, arrive(shop, queue, job) or _begun(session, queue, job), telemetry)
             if shop.away and session.error is None:
                 assert isinstance(queue, ServerQueue)
