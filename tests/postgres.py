@@ -58,6 +58,8 @@ class Postgres:
         settings = {**settings, "unix_socket_directories": str(self.folder / "socket"), "port": str(self.port)}
         with (self.folder / "data" / "postgresql.conf").open("a") as file:
             file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
+        rules = self.folder / "data" / "pg_hba.conf"
+        rules.write_text(f"local all locked scram-sha-256\n{rules.read_text()}")
         self.start()
         self.run("createdb", "-h", str(self.folder / "socket"), "-p", str(self.port), "-U", "pawl", "pawl")
 

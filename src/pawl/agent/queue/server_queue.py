@@ -324,7 +324,7 @@ class ServerQueue:
         now(engine.prune_stalled_workers(_FORGET_SECONDS))
 
     def _taken(self, row: Mapping[str, Any], allowance: Decimal | None, *, again: bool = False) -> Job:
-        own = json.loads(row["request"]).get("budget", {}).get("money")
+        own = self._job({**row, "queue": "", "blocked": False}).order.budget.get("money")
         if allowance is not None and own is not None:
             allowance = min(allowance, Decimal(str(own)))
         self.server.rows(
