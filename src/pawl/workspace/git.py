@@ -19,14 +19,14 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property
 from importlib import resources
-from typing import Protocol
+from typing import Any, Protocol
 
 from pawl.core.change import NodeKind
 from pawl.core.errors import GitFailed, NotFound, OverlayUnavailable, PathRefused, PawlError, SandboxUnavailable
-from pawl.core.execution import Completed, Execution, Limits, Secrets
+from pawl.core.execution import Completed, Execution, Limits, Network, Secrets
 from pawl.core.lazy_dataclass import dataclass
 from pawl.sandbox.visibility import is_below, linked_worktree
 from pawl.settings import files as bounded
@@ -124,7 +124,7 @@ def _value(text: str) -> str:
 
 
 OBJECT_NAME = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_BRANCH = re.compile(
+BRANCH = re.compile(
     r"refs/heads/(?!.*(?:\.\.|//|@\{|\.lock(?:/|$)|/\.|\.(?:/|$)|/$))[^\x00-\x20\x7f~^:?*\[\\./][^\x00-\x20\x7f~^:?*\[\\]*"
 )
 _LARGEST_REFS = 64 << 20
@@ -178,7 +178,7 @@ class Repository:
         if OBJECT_NAME.fullmatch(text):
             return Head("", text)
         branch = text.removeprefix("ref:").strip()
-        if not text.startswith("ref:") or not _BRANCH.fullmatch(branch):
+        if not text.startswith("ref:") or not BRANCH.fullmatch(branch):
             raise PathRefused(f"HEAD is neither a branch nor a commit: {text[:80]!r}", advice="see 'git status'")
         loose = self._text(self.common, branch).strip()
         if not loose:
@@ -405,6 +405,8 @@ Run = Callable[[Execution], Completed]
 
 _WORDS_AT_ONCE = 64 << 10
 _LIMITS = Limits(seconds=9.0, processes=128, disk_bytes=512 << 20, output_bytes=128 << 20)
+FETCH_SECONDS = 300.0
+EMPTY: Mapping[str, str] = {}
 _BOOLEAN = frozenset({"true", "false"})
 _COMPARING = {"autocrlf": _BOOLEAN | {"input"}, "eol": frozenset({"lf", "crlf", "native"}), "filemode": _BOOLEAN}
 _NO_GIT = 127
@@ -467,6 +469,15 @@ class Git:
         lines = [f"{(one or none).mode} {(one or none).name}\t{path}" for path, one in entries.items()]
         return self._git("put", *lines)
 
+    def whole(self) -> bytes:
+        """HEAD, its files and their contents (workspace/transplant.py)."""
+        return self._git("whole")
+
+    def fetched(self, url: str, ref: str, variables: Mapping[str, str]) -> bytes:
+        """The same of a repository elsewhere."""
+        away: dict[str, Any] = {"network": Network.ON, "limits": replace(_LIMITS, seconds=FETCH_SECONDS)}
+        return self._git("fetched", url, ref, environment=variables, **away)
+
     def diff(self, hides: Callable[[str], bool]) -> tuple[str, tuple[str, ...]]:
         """How the files stand against HEAD, with files that are new; and which paths are left out, as they are hidden.
 
@@ -493,12 +504,20 @@ class Git:
     def _start(self) -> str:
         return self.head or hashlib.new(self.repository.algorithm, b"tree 0\0", usedforsecurity=False).hexdigest()
 
-    def _git(self, what: str, *words: str, secrets: Secrets = Secrets.SHOWN) -> bytes:
+    def _git(
+        self,
+        what: str,
+        *words: str,
+        secrets: Secrets = Secrets.SHOWN,
+        environment: Mapping[str, str] = EMPTY,
+        **how: Any,
+    ) -> bytes:
         configured = self.repository.config
         comparing = {key: self.settings.get(f"core.{key}", "").lower() for key in _COMPARING}
         # Only the index of a sparse checkout cannot be listed without objects.
         plain = not {"core.sparsecheckout", "extensions.worktreeconfig"} & configured.keys()
-        environment = {
+        told = {
+            **environment,
             "PAWL_GIT_PLACES": PLACES,
             "PAWL_GIT_HEAD": self.head or "ref: refs/heads/main",
             "PAWL_GIT_ALGORITHM": self.repository.algorithm,
@@ -512,7 +531,7 @@ class Git:
         folders = (".git", ".git") if self.repository.linked is None else self.repository.linked
         argv = ("/bin/sh", "-c", _script(), "git", what, *folders, *words)
         try:
-            done = self.run(Execution(argv=argv, environment=environment, limits=_LIMITS, secrets=secrets))
+            done = self.run(Execution(argv=argv, environment=told, secrets=secrets, **{"limits": _LIMITS, **how}))
         except OverlayUnavailable:
             raise
         except SandboxUnavailable as error:

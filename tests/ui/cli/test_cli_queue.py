@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import socket
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -321,3 +324,62 @@ def test_a_change_that_is_to_be_approved_waits_and_ends_with_the_answer(
     assert repository("approve", "--yes").code == 0
     assert jobs_of(state_directory)[0].standing == "done"
     assert subprocess.run([*PAWL, "queue", "run"], cwd=repository.workspace, check=False).returncode == 0
+
+
+@contextmanager
+def served_repository(folder: Path) -> Iterator[str]:
+    """The address of a repository with two branches, on loopback."""
+    work = folder / "origin"
+    (work / "pkg").mkdir(parents=True)
+    (work / "pkg/a.txt").write_text("a\n")
+    (work / "run.sh").write_text("#!/bin/sh\n")
+    (work / "run.sh").chmod(0o755)
+    (work / "link").symlink_to("run.sh")
+    user = ("-c", "user.name=n", "-c", "user.email=n@example.com")
+    for words in (
+        ("init", "-q", "-b", "main"),
+        ("add", "-A"),
+        (*user, "commit", "-qm", "first"),
+        ("checkout", "-qb", "feature/x"),
+        (*user, "commit", "-q", "--allow-empty", "-m", "second"),
+        ("checkout", "-q", "main"),
+    ):
+        subprocess.run(["git", *words], cwd=work, check=True)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    words = ("daemon", "--reuseaddr", "--listen=127.0.0.1", f"--port={port}", "--export-all", f"--base-path={folder}")
+    with subprocess.Popen(["git", *words, "--verbose", str(folder)], stderr=subprocess.PIPE) as server:
+        assert server.stderr is not None
+        while b"Ready to rumble" not in server.stderr.readline():
+            assert server.poll() is None
+        yield f"git://127.0.0.1:{port}/origin"
+        server.terminate()
+
+
+def git_says(folder: str, *words: str) -> str:
+    return subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.whole
+@pytest.mark.spec("A4", "F9")
+def test_a_job_about_a_repository_elsewhere_is_carried_on_a_workspace_of_that_commit(
+    repository: Pawl, tmp_path: Path, state_directory: Path
+):
+    with served_repository(tmp_path) as url:
+        words = ("queue", "add", "write one.txt", "--model", writer(tmp_path, "one"), "--workspace")
+        first = repository.json(*words, f"{url}@feature/x")["workspace"]
+        assert repository.json(*words, f"{url}@feature/x")["workspace"] == first
+        assert repository.json(*words, url)["workspace"] != first
+        missing = repository(*words, f"{url}@nope")
+        assert missing.code != 0 and "cannot be fetched" in missing.err and "nope" in missing.err, missing
+    for wrong in ("https://u:secret@127.0.0.1:1/x.git", "ssh://git@host/x.git", f"{url}@--upload-pack=x", "ftp://x/y"):
+        said = repository(*words, wrong)
+        assert said.code != 0 and "Traceback" not in said.err, said
+    origin = str(tmp_path / "origin")
+    assert git_says(first, "rev-parse", "HEAD") == git_says(origin, "rev-parse", "feature/x")
+    assert git_says(first, "status", "--short") == "" and git_says(first, "fsck") == ""
+    assert (Path(first) / "link").is_symlink() and os.access(Path(first) / "run.sh", os.X_OK)
+    said = repository("queue", "cancel", "2"), repository("queue", "run")
+    assert said[1].code == 0, said
+    assert git_says(first, "status", "--short") == "?? one.txt\n" and Pawl(Path(first))("undo").code == 0
+    assert git_says(first, "status", "--short") == ""

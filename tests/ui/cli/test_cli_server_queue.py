@@ -6,6 +6,7 @@ import io
 import json
 import os
 import signal
+import subprocess
 import threading
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +16,7 @@ from pathlib import Path
 import postgres
 import pytest
 from ui.cli.console import Pawl
-from ui.cli.test_cli_queue import kill_the_worker_of_a_job, script, slow_model, writer, writing
+from ui.cli.test_cli_queue import git_says, kill_the_worker_of_a_job, script, slow_model, writer, writing
 
 from pawl.agent.queue import queue_server
 from pawl.core.change import blob_digest
@@ -97,6 +98,12 @@ def test_a_worker_of_another_machine_carries_a_job_and_its_change_is_verified_ag
     database_server: postgres.Postgres,
 ):
     (repository.workspace / ".env").write_text("API_KEY=sk-verysecretvalue123456\n")
+    (repository.workspace / ".gitignore").write_text(".env\n")
+    (repository.workspace / "committed.txt").write_text("as it was\n")
+    user = ("-c", "user.name=n", "-c", "user.email=n@example.com")
+    for words in (("add", "-A"), (*user, "commit", "-qm", "first")):
+        subprocess.run(["git", *words], cwd=repository.workspace, check=True)
+    (repository.workspace / "committed.txt").write_text("changed since\n")
     (repository.workspace / "uncommitted.txt").write_text("not committed\n")
     reading = {"text": "", "calls": [{"name": "file_read", "arguments": {"path": "uncommitted.txt"}}]}
     model = script(tmp_path, "away", reading, writing("one.txt", "one\n"), {"text": "Written."})
@@ -109,6 +116,9 @@ def test_a_worker_of_another_machine_carries_a_job_and_its_change_is_verified_ag
     copies = list((tmp_path / "elsewhere-state" / "away").iterdir())
     names = {path.name for path in copies[0].iterdir()}
     assert "uncommitted.txt" in names and ".env" not in names and "one.txt" not in names
+    heads = {git_says(str(place), "rev-parse", "HEAD") for place in (copies[0], repository.workspace)}
+    status = {git_says(str(place), "status", "--short") for place in (copies[0], repository.workspace)}
+    assert len(heads) == 1 and status == {" M committed.txt\n?? uncommitted.txt\n"}
     dump = database_server.run("pg_dump", url.replace("postgres://", "postgresql://"), check=False).stdout
     assert b"pawl_job" in dump and b"verysecretvalue" not in dump
     (ended,) = repository.json("queue", "run")["jobs"]
@@ -199,10 +209,12 @@ def test_a_job_for_a_folder_of_another_user_and_a_name_that_leads_out_of_the_sta
     assert not list(tmp_path.glob("pwned*"))
 
 
-def _parcel(nodes: object, contents: Mapping[str, bytes] | None = None, head: bytes | None = None) -> bytes:
+def _parcel(
+    nodes: object, contents: Mapping[str, bytes] | None = None, head: bytes | None = None, **more: object
+) -> bytes:
     room = io.BytesIO()
     with zipfile.ZipFile(room, "w") as made:
-        made.writestr("parcel.json", json.dumps({"nodes": nodes}) if head is None else head)
+        made.writestr("parcel.json", json.dumps({"nodes": nodes, **more}) if head is None else head)
         for name, content in (contents or {}).items():
             made.writestr(name, content)
     return room.getvalue()
@@ -224,6 +236,18 @@ PARCELS = [
     *(
         _parcel({path: _FILE}, {blob_digest(EVIL): EVIL})
         for path in ("../evil", "a/../../evil", "/evil", "", ".", "a\0b", ".git/hooks/post-checkout", ".GIT/config")
+    ),
+    *(
+        _parcel({}, commit={"commit": "0" * 40, "branch": "refs/heads/main", "text": "", "entries": {}, **more})
+        for more in (
+            {},
+            {"commit": "../evil"},
+            {"branch": "refs/heads/../../../evil"},
+            {"branch": "HEAD"},
+            {"entries": {"a": ["100644", "0" * 40]}},
+            {"entries": [1]},
+            {"text": 5},
+        )
     ),
     _parcel({"a": _LINK, "a/evil": _FILE}, {blob_digest(EVIL): EVIL, blob_digest(b"/tmp"): b"/tmp"}),
 ]
@@ -378,3 +402,22 @@ def test_a_server_that_refuses_is_told_in_one_line_with_what_to_do(
     monkeypatch.setenv("PAWL_QUEUE_PASSWORD", "right")
     said = repository("queue", "list", "--queue", url.replace("pawl@", "locked@"))
     assert said.code == 1 and "refuses: permission denied" in said.err and "Traceback" not in said.err, said
+
+
+def test_a_commit_in_which_a_secret_stands_stays_at_home(
+    repository: Pawl,
+    url: str,
+    tmp_path: Path,
+    elsewhere: Callable[[], AbstractContextManager[Pawl]],
+    database_server: postgres.Postgres,
+):
+    (repository.workspace / ".env").write_text("API_KEY=sk-verysecretvalue123456\n")
+    user = ("-c", "user.name=n", "-c", "user.email=n@example.com")
+    for words in (("add", "-f", "-A"), (*user, "commit", "-qm", "first")):
+        subprocess.run(["git", *words], cwd=repository.workspace, check=True)
+    assert repository("queue", "add", "write one.txt", "--model", writer(tmp_path, "one")).code == 0
+    with rows_of(url) as server:
+        data = server.rows("SELECT data FROM pawl_snapshot")[0]["data"]
+    sent = zipfile.ZipFile(io.BytesIO(data))
+    assert not any(b"verysecretvalue" in sent.read(name) for name in sent.namelist())
+    assert json.loads(sent.read("parcel.json"))["commit"] is None

@@ -29,7 +29,10 @@ from pawl.core.redact import without_known
 from pawl.core.run import RunCursor, RunState
 from pawl.settings.config import Config
 from pawl.store.store import Store
+from pawl.workspace.git import GitEntry
 from pawl.workspace.project import Project
+from pawl.workspace.transplant import Transplant, head_of, object_name, planted
+from pawl.workspace.transplant import nodes as grown
 
 LARGEST = 64 << 20
 """Bytes of a parcel; a larger workspace stays at home."""
@@ -41,15 +44,45 @@ def sent(shop: Project, queue: ServerQueue) -> str:
     gate, blobs = shop.read_gate(), shop.store.blobs
     paths = [one.path for one in source_files(shop).stamps()]
     shown = [path for path in paths if gate.shows(path) and not shop.guardrails.is_secret(path)]
-    found = shop.promoter.nodes(shown, frozenset())
+    commit, held = _commit(shop)
+    found = shop.promoter.nodes({*shown, *(commit or {}).get("entries", ())}, frozenset())
     nodes = {path: node for path, node in found.items() if node is not None and not _holds_secret(node, blobs)}
     try:
-        data = _packed({"nodes": {path: _plain(node) for path, node in nodes.items()}}, _names(nodes.values()), blobs)
+        head = {"nodes": {path: _plain(node) for path, node in nodes.items()}, "commit": commit}
+        data = _packed(head, _names((*nodes.values(), *held)), blobs)
     except TooLarge:
         return ""
     digest = blob_digest(data)
     queue.keep_snapshot(digest, data)
     return digest
+
+
+def _commit(shop: Project) -> tuple[dict[str, Any] | None, list[Node]]:
+    """The commit that HEAD names, with its contents as nodes, so that what is not committed is that there too. None
+    where something in it stays at home: without it, it would be another commit."""
+    found = head_of(shop)
+    if found is None:
+        return None, []
+    plant, contents = found
+    gate = shop.read_gate()
+    if not all(gate.shows(path) and not shop.guardrails.is_secret(path) for path in plant.entries):
+        return None, []
+    held = list(grown(plant, contents, shop.store.blobs).values())
+    if any(_holds_secret(node, shop.store.blobs) for node in held):
+        return None, []
+    rows = {path: [one.mode, one.name] for path, one in plant.entries.items()}
+    text = plant.text.decode("utf-8", "surrogateescape")
+    return {"commit": plant.commit, "branch": plant.branch, "text": text, "entries": rows}, held
+
+
+def _plant(folder: Path, commit: Mapping[str, Any] | None, contents: Iterable[bytes]) -> None:
+    """Make the copy the repository that it is at home."""
+    if commit is None or (folder / ".git").exists():
+        return
+    entries = {path: GitEntry(str(mode), str(name)) for path, (mode, name) in commit["entries"].items()}
+    text = commit["text"].encode("utf-8", "surrogateescape")
+    plant = Transplant(commit=commit["commit"], branch=commit["branch"], text=text, entries=entries)
+    planted(folder, plant, {object_name(content, plant.commit): content for content in contents})
 
 
 def _holds_secret(node: Node, blobs: BlobStore) -> bool:
@@ -72,6 +105,7 @@ def workspace_of(config: Config, queue: object, job: Job) -> Path:
                 shop.store.blobs.put(content)
             try:
                 changes = ChangeSet.of(Change(path, None, _node(node)) for path, node in head["nodes"].items())
+                _plant(folder, head.get("commit"), contents)
             except _MALFORMED as error:
                 raise _damaged(error) from error
             entry = shop.new_entry(EntryKind.EDIT, f"job {job.id} as it was sent", allows_protected=True)

@@ -53,7 +53,7 @@ def queue_words(parser: ArgumentParser) -> None:
         help="add: begin if this one fails, before all others",
     )
     parser.add_argument("--priority", metavar="N", help="add: higher goes first, or 'critical' (default 0)")
-    parser.add_argument("--workspace", dest="place", metavar="DIR", help="add: the project it is about")
+    parser.add_argument("--workspace", dest="place", metavar="DIR|URL@REF", help="add: the project it is about")
     parser.add_argument("--each", metavar="GLOB", help="add: a job for each file; {file} stands for its name")
     parser.add_argument("--from", dest="lines", metavar="FILE", help="add: a job for each line of JSON; '-' for stdin")
     parser.add_argument(
@@ -162,6 +162,11 @@ def _add(shop: Project, jobs: JobQueue, call: Call) -> int:
     from pawl.workspace.paths import find_workspace
     from pawl.workspace.project import Project
 
+    if "://" in place:
+        from pawl.workspace.transplant import fetched
+
+        place = str(fetched(shop.config, place))
+        call.aside.say(f"  the workspace is {place}")
     with Project.open(shop.config, find_workspace(Path(place), shop.config, exact=True)) as other:
         return _add_to(other, beside(jobs, other.store), call)
 
