@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import postgres
 import pytest
+from models.test_telemetry import RECORD
 
 from pawl.agent.queue import queue_server, server_queue
 from pawl.core.change import ChangeSet, EntryKind, EntryState, Lease, NewEntry
@@ -197,6 +199,35 @@ def test_what_is_put_back_is_taken_again_when_its_time_has_come(queue: Queue):
     assert (again.attempts, again.lease) > (0, mine.lease) and not queue.holds(mine.held)
 
 
+@pytest.mark.spec("F9")
+def test_a_provider_that_asks_for_time_is_asked_by_no_worker_wherever_the_queue_is(queue: Queue):
+    queue.add([job("/a", provider="busy"), job("/b", provider="free"), job("/c", provider="busy")])
+    queue.hold("busy", 60)
+    assert drained(queue) == [2]
+
+
+@pytest.mark.spec("A4")
+def test_a_job_that_is_cancelled_when_its_change_was_promoted_says_which_entry_that_was(queue: Queue):
+    queue.add([job()])
+    mine = taken(queue)
+    queue.store.runs.begin("/a", RunCursor("r1", "apply"), RunRequest(text="asks"))
+    queue.begun(mine.held, "r1")
+    with queue.fence(mine.held):
+        entry = NewEntry(workspace="/a", run="r1", kind=EntryKind.EDIT, title="mine", lease=mine.held)
+        number = queue.store.journal.begin(entry, ChangeSet(), {})
+    queue.cancel(1)
+    found = queue.get(1)
+    assert (found.entry, found.standing) == (number, "cancelled") and f"pawl undo {number}" in found.reason
+    with pytest.raises(Cancelled):
+        queue.worker().end(mine.held, DONE)
+
+
+def test_the_trace_in_which_a_job_was_added_goes_with_it(queue: Queue):
+    trace = f"00-{'a' * 32}-{'b' * 16}-01"
+    queue.add([job(trace=trace)])
+    assert taken(queue).trace == trace
+
+
 @pytest.fixture
 def server(database_server: postgres.Postgres, state_directory: Path):
     made = queue_server.QueueServer.at(database_server.fresh(f"q{os.urandom(6).hex()}"), "")
@@ -285,6 +316,57 @@ def test_a_server_that_is_restarted_while_a_change_is_promoted_takes_nothing_bac
         entry = NewEntry(workspace="/a", run="r1", kind=EntryKind.EDIT, title="mine", lease=mine.held)
         server.store.journal.begin(entry, ChangeSet(), {})
     assert len(server.store.journal.pending("/a")) == 1
+
+
+@ON_A_SERVER
+def test_a_worker_that_the_server_gave_up_in_the_middle_of_a_promotion_has_promoted(server: Queue):
+    """As one that is stopped for long, or whose promotion takes long."""
+    server.add([job()])
+    worker = server.worker()
+    mine = worker.take(TERMS, ExitStack())
+    other = server.server.again()
+    with worker.fence(mine.held):
+        server.server.rows("SET LOCAL idle_in_transaction_session_timeout = 1")
+        pid = server.server.rows("SELECT pg_backend_pid() AS pid")[0]["pid"]
+        with other.transaction():
+            there = "SELECT 1 FROM pg_stat_activity WHERE pid = %s"
+            while other.first(there, (pid,)):
+                other.rows("SELECT pg_stat_clear_snapshot(), pg_sleep(0.01)")
+        entry = NewEntry(workspace="/a", run="r1", kind=EntryKind.EDIT, title="mine", lease=mine.held)
+        server.store.journal.begin(entry, ChangeSet(), {})
+    assert len(server.store.journal.pending("/a")) == 1
+    worker.end(mine.held, DONE)
+    other.close()
+
+
+@ON_A_SERVER
+@pytest.mark.spec("F9")
+def test_what_a_dead_worker_has_spent_counts_before_the_next_is_given_a_share(server: Queue):
+    server.add([job(), job()])
+    server.allow(Decimal(5))
+    mine = taken(server)
+    server.store.runs.begin("/a", RunCursor("r1", "act"), RunRequest(text="asks"))
+    server.begun(mine.held, "r1")
+    server.store.requests.record("/a", replace(RECORD, run="r1", cost=Decimal(2)))
+    silent(server)
+    assert taken(server).allowance == Decimal(3) and taken(server) is None
+
+
+@ON_A_SERVER
+def test_the_clock_of_a_worker_says_nothing_about_what_is_due_or_dead(
+    database_server: postgres.Postgres, state_directory: Path
+):
+    made = queue_server.QueueServer.at(database_server.fresh(f"q{os.urandom(6).hex()}"), "")
+    for number, skew in enumerate((-86400.0, 86400.0)):
+        with Store.open(state_directory / str(number), clock=lambda skew=skew: time.time() + skew) as store:
+            skewed = Queue(store, made, dead_seconds=3)
+            skewed.add([job(), job()])
+            mine = taken(skewed)
+            skewed.release(mine.held, "later", state=JobState.QUEUED, seconds=60)
+            other = taken(skewed)
+            assert other.id != mine.id and taken(skewed) is None
+            skewed.end(other.held, DONE)
+    made.close()
 
 
 @ON_A_SERVER

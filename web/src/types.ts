@@ -322,4 +322,7 @@ export interface Job {
   request: string;
   reason: string;
   workspace: string;
+  created: string;
+  started: string | null;
+  ended: string | null;
 }

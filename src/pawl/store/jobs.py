@@ -249,16 +249,21 @@ class Jobs(StorePart):
                     raise Refused(f"job {number} has ended", advice=f"'pawl queue retry {number}' begins it again")
                 self._database.run("UPDATE job SET paused = ? WHERE id = ?", (int(paused), number))
 
+    def promoted(self, run: str | None) -> int | None:
+        """The entry that the run has in its workspace by now."""
+        sql = "SELECT max(id) FROM entry WHERE run = ? AND kind = 'edit' AND state IN ('prepared', 'done')"
+        return None if run is None else self._database.one(sql, (run,))[0]
+
     def cancel(self, number: int) -> Job:
-        """Whoever carries it can promote nothing from now on."""
+        """Whoever carries it can promote nothing from now on; what was promoted before is told."""
         with self._database.transaction():
             job = self.get(number)
             if job.state is JobState.ENDED:
                 raise Refused(f"job {number} has ended already: {job.outcome}")
             self._database.run(
                 "UPDATE job SET state = 'ended', outcome = ?, ended = ?, lease = lease + 1, worker = NULL,"
-                " allowance = NULL, reason = 'cancelled by the user' WHERE id = ?",
-                (JobOutcome.CANCELLED, iso(self._clock()), number),
+                " allowance = NULL, reason = ?, entry = ? WHERE id = ?",
+                (JobOutcome.CANCELLED, iso(self._clock()), *cancelled(self.promoted(job.run)), number),
             )
             self._note(number, JobOutcome.CANCELLED)
         return job
@@ -341,6 +346,12 @@ class Jobs(StorePart):
             " json_object('job', id, 'what', ?, 'lease', lease, 'attempts', attempts) FROM job WHERE id = ?",
             (iso(self._clock()), what, number),
         )
+
+
+def cancelled(entry: int | None) -> tuple[str, int | None]:
+    """Why a job ended, and the entry that was promoted before."""
+    told = "" if entry is None else f"; entry {entry} was promoted before, 'pawl undo {entry}' takes it back"
+    return f"cancelled by the user{told}", entry
 
 
 def lost(lease: Lease) -> Cancelled:

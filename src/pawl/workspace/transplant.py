@@ -28,7 +28,8 @@ ADDRESS = re.compile(r"(?P<url>[a-z][a-z+]*://[^/\s]*/(?:[^@\s]|(?<=/)@)+)(?:@(?
 _REF = re.compile(r"[A-Za-z0-9][\w./+-]{0,200}")
 _SCHEMES = ("https", "http", "git", "file")
 _VARIABLES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "GIT_SSL_CAINFO")
-_LINK, _FILE, _FOLDER, _MODULE = "120000", "100644", "40000", "160000"
+_LINK, _FOLDER, SUBMODULE = "120000", "40000", "160000"
+"""Modes of git."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +44,7 @@ class Transplant:
 
     @property
     def files(self) -> dict[str, GitEntry]:
-        return {path: one for path, one in self.entries.items() if one.mode != _MODULE}
+        return {path: one for path, one in self.entries.items() if one.mode != SUBMODULE}
 
 
 def read(output: bytes, branch: str) -> tuple[Transplant, Mapping[str, bytes]]:

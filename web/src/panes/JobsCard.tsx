@@ -1,8 +1,9 @@
 import { useEffect } from "react";
 import { command } from "../api";
-import { attempt, Badge, Button, Card, Check, Trouble, useLoaded } from "../components";
+import { attempt, Badge, Button, Card, Check, Plot, Trouble, useLoaded } from "../components";
+import { seconds } from "../format";
 import type { Job } from "../types";
-import { actions, arranged, counted } from "./jobs";
+import { actions, arranged, counted, pace } from "./jobs";
 
 const TONE: Record<string, "good" | "bad" | "warn" | "busy"> = {
   done: "good",
@@ -28,6 +29,7 @@ export function JobsCard() {
     });
   if (!loaded.value?.jobs.length) return <Trouble error={loaded.error} />;
   const { jobs, paused } = loaded.value;
+  const told = pace(jobs);
   return (
     <Card
       title={`Queue: ${counted(jobs)}`}
@@ -50,6 +52,23 @@ export function JobsCard() {
           </li>
         ))}
       </ul>
+      {told && (
+        <div className="split">
+          <Plot
+            title="Jobs that ended"
+            labels={told.labels}
+            format={String}
+            series={[{ name: "ended", values: told.ended }]}
+          />
+          <Plot
+            line
+            title="Waited to be taken (half of the jobs)"
+            labels={told.labels}
+            format={seconds}
+            series={[{ name: "waited", values: told.waited }]}
+          />
+        </div>
+      )}
     </Card>
   );
 }

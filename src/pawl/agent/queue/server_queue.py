@@ -36,7 +36,7 @@ from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted_body
 from pawl.core.run import RunState
 from pawl.core.typed import plain
-from pawl.store.jobs import lost
+from pawl.store.jobs import cancelled, lost
 from pawl.store.store import Store
 
 TASK = "pawl.carry"
@@ -528,8 +528,8 @@ class ServerQueue:
                 raise Refused(f"job {number} has ended already: {job.outcome}")
             row = self.server.rows(
                 "UPDATE pawl_job SET state = 'ended', outcome = %s, ended = clock_timestamp(), lease = lease + 1,"
-                " worker = NULL, allowance = NULL, reason = 'cancelled by the user' WHERE id = %s RETURNING *",
-                (JobOutcome.CANCELLED, number),
+                " worker = NULL, allowance = NULL, reason = %s, entry = %s WHERE id = %s RETURNING *",
+                (JobOutcome.CANCELLED, *cancelled(self.store.jobs.promoted(job.run)), number),
             )[0]
             self._drop_ticket(row)
             self._ended(number, JobOutcome.CANCELLED)

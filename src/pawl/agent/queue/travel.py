@@ -31,7 +31,7 @@ from pawl.settings.config import Config
 from pawl.store.store import Store
 from pawl.workspace.git import GitEntry
 from pawl.workspace.project import Project
-from pawl.workspace.transplant import Transplant, head_of, object_name, planted
+from pawl.workspace.transplant import SUBMODULE, Transplant, head_of, object_name, planted
 from pawl.workspace.transplant import nodes as grown
 
 LARGEST = 64 << 20
@@ -45,7 +45,8 @@ def sent(shop: Project, queue: ServerQueue) -> str:
     paths = [one.path for one in source_files(shop).stamps()]
     shown = [path for path in paths if gate.shows(path) and not shop.guardrails.is_secret(path)]
     commit, held = _commit(shop)
-    found = shop.promoter.nodes({*shown, *(commit or {}).get("entries", ())}, frozenset())
+    committed = {path for path, (mode, _) in (commit or {}).get("entries", {}).items() if mode != SUBMODULE}
+    found = shop.promoter.nodes({*shown, *committed}, frozenset())
     nodes = {path: node for path, node in found.items() if node is not None and not _holds_secret(node, blobs)}
     try:
         head = {"nodes": {path: _plain(node) for path, node in nodes.items()}, "commit": commit}

@@ -57,6 +57,7 @@ class QueueWorker:
     stop: CancelToken
     settings: QueueSettings
     tell: Callable[[Job, str], object] = lambda job, what: None
+    warn: Callable[[str], object] = lambda what: None
     shares: int = 1
     """Workers that share what is left of the budget of the queue."""
     labels: frozenset[str] = frozenset()
@@ -71,7 +72,9 @@ class QueueWorker:
             while not self.stop.requested:
                 try:
                     found, away = self._turn(drains=drains), 0.0
-                except QueueUnreachable:
+                except QueueUnreachable as error:
+                    if not away:
+                        self.warn(f"{error.message}; waiting for it")
                     away += LONGEST_IDLE
                     if away >= AWAY_SECONDS:
                         raise

@@ -149,6 +149,7 @@ def _work(shop: Project, jobs: JobQueue, call: Call, *, drains: bool, shares: in
             stop=stop,
             settings=settings,
             tell=tell,
+            warn=call.aside.say,
             shares=max(1, shares),
             labels=labels_here(shop, (*settings.labels, *call.options.label)),
         ).work(drains=drains)
