@@ -4,6 +4,8 @@ python benchmarks/job_queue.py [--jobs N] [--workspaces N] [--workers N] [--kill
 python benchmarks/job_queue.py --overhead N      N runs bare and N through the queue, in one process, by turns
 python benchmarks/job_queue.py --rows N          a queue of N jobs: what adding, claiming and ending one takes
 python benchmarks/job_queue.py --scaling N       N runs with one worker, and as many with four
+python benchmarks/job_queue.py --simulate CLAIM,END,LOOK
+                                                 on paper: 1,000 workers, 1,000,000 jobs, measured milliseconds
 
 Each with `--queue postgres` on a PostgreSQL server of its own instead of the state file; it is restarted at random too.
 
@@ -15,6 +17,7 @@ and the trees are those of carrying the jobs one after the other.
 from __future__ import annotations
 
 import argparse
+import heapq
 import json
 import os
 import random
@@ -471,12 +474,39 @@ def rows(options: argparse.Namespace) -> int:
         claims = [_cost(claim)[1] for _ in range(1000)]
         ends = [_cost(lambda: q.end(one.held, JobEnd(outcome=JobOutcome.DONE)))[1] for one in held]  # noqa: B023
         idle = _cost(q.is_idle)[1]
+        looks = [_cost(lambda: q.holds(one.held))[1] for one in held]  # noqa: B023
         print(f"claim, up to 1,000 at work: {_both(claims)}; the last hundred: {_both(claims[-100:])}")
-        print(f"end: {_both(ends)}; is it empty: {idle * 1000:.2f} ms; load {os.getloadavg()[0]:.1f}")
+        print(
+            f"end: {_both(ends)}; look: {_both(looks)}; is it empty: {idle * 1000:.2f} ms;"
+            f" load {os.getloadavg()[0]:.1f}"
+        )
         if server is not None:
             with q.together():
                 size = q.server.rows("SELECT pg_database_size(current_database()) >> 20 AS size")[0]["size"]
             print(f"database: {size} MB")
+    return 0
+
+
+def simulate(options: argparse.Namespace) -> int:
+    """Claims stand in one line; ends, looks and heartbeats do not, and need the processors of the database."""
+    claim, end, look = (float(one) / 1000 for one in options.simulate.split(","))
+    many, jobs = 1000, 1_000_000
+    print(f"claim {claim * 1000:g} ms one after the other, end {end * 1000:g} ms, a look {look * 1000:g} ms")
+    print("run of  jobs/s  of what 1,000 workers could  in line for a claim  processors of the database")
+    for run in (1, 2, 5, 10, 30, 60, 300):
+        chance = random.Random(run)
+        free, line = 0.0, 0.0
+        workers = [0.0] * many
+        for _ in range(jobs):
+            asked = workers[0]
+            free = max(free, asked) + claim
+            line += free - asked
+            heapq.heapreplace(workers, free + chance.expovariate(1 / run) + end)
+        wall = max(workers)
+        # Each looks once a second whether it was cancelled, and tells that it lives five times in half a minute.
+        processors = (jobs * (claim + end) + many * wall * look * 1.2) / wall
+        rate = jobs / wall
+        print(f"{run:4} s  {rate:6.0f}  {rate * run / many:27.0%}  {line / jobs:17.3f} s  {processors:26.2f}")
     return 0
 
 
@@ -498,10 +528,13 @@ def main() -> int:
         parser.add_argument(f"--{name}", type=int, default=usual)
     parser.add_argument("--overhead", type=int, metavar="N")
     parser.add_argument("--rows", type=int, metavar="N")
+    parser.add_argument("--simulate", metavar="CLAIM,END,LOOK")
     parser.add_argument("--batch", type=int, default=10_000, metavar="N")
     parser.add_argument("--scaling", type=int, metavar="N")
     parser.add_argument("--queue", choices=["postgres"])
     options = parser.parse_args()
+    if options.simulate:
+        return simulate(options)
     if options.overhead:
         return overhead(options)
     if options.scaling:

@@ -16,6 +16,7 @@ from pathlib import Path
 import postgres
 import pytest
 from ui.cli.console import Pawl
+from ui.cli.page_client import page
 from ui.cli.test_cli_queue import git_says, kill_the_worker_of_a_job, script, slow_model, writer, writing
 
 from pawl.agent.queue import queue_server
@@ -421,3 +422,28 @@ def test_a_commit_in_which_a_secret_stands_stays_at_home(
     sent = zipfile.ZipFile(io.BytesIO(data))
     assert not any(b"verysecretvalue" in sent.read(name) for name in sent.namelist())
     assert json.loads(sent.read("parcel.json"))["commit"] is None
+
+
+def test_a_session_and_the_page_show_and_change_the_queue_of_the_server(repository: Pawl, url: str, tmp_path: Path):
+    model = writer(tmp_path, "one")
+    assert repository("queue", "add", "write one.txt", "--model", model).code == 0
+    with page(repository.workspace, "--model", model) as tab:
+        assert [one["standing"] for one in tab.command("queue", "list")["body"]["jobs"]] == ["queued"]
+        assert tab.command("queue", "pause", "1")["exit_code"] == 0
+        assert tab.post("/api/requests", {"text": "/jobs"})["text"].splitlines()[1].split()[:2] == ["1", "paused"]
+        assert "queued" in tab.post("/api/requests", {"text": "/jobs add and write two.txt"})["text"]
+        assert tab.command("queue", "cancel", "1")["exit_code"] == 0
+    assert [one["standing"] for one in repository.json("queue")["jobs"]] == ["cancelled", "queued"]
+
+
+@pytest.mark.parametrize("there", ["server", ""])
+def test_more_jobs_than_the_queue_takes_are_refused_and_said(
+    repository: Pawl, url: str, tmp_path: Path, state_directory: Path, monkeypatch: pytest.MonkeyPatch, there: str
+):
+    monkeypatch.setenv("PAWL_QUEUE", url if there else "")
+    (state_directory.parent / "config.toml").write_text("[queue]\nmost = 2\n")
+    words = ("queue", "add", "write one.txt", "--model", writer(tmp_path, "one"))
+    (tmp_path / "jobs.jsonl").write_text('{"request": "one"}\n' * 3)
+    brought = ("queue", "add", "--from", str(tmp_path / "jobs.jsonl"), *words[3:])
+    said = repository.many([brought, words, words, words])
+    assert [one.code for one in said] == [75, 0, 0, 75] and "the queue is full" in said[3].err, said
