@@ -61,6 +61,7 @@ def test_the_same_commands_work_on_a_server(repository: Pawl, url: str, tmp_path
     ended = repository.json("queue", "run", "--workers", "2", code=5)
     assert {one["id"]: one["outcome"] for one in ended["jobs"]} == {1: "done", 2: "done"} and ended["left"] == [3]
     assert (repository.workspace / "two.txt").read_text() == "two\n"
+    assert "! job 3 is left for a worker that has files, gpu" in repository("queue", "run").lines
     assert repository.json("queue", "run", "--label", "gpu")["jobs"][0]["id"] == 3
 
 

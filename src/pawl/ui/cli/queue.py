@@ -317,6 +317,7 @@ def _show(shop: Project, jobs: JobQueue, call: Call) -> int:
         return call.emit({**job_json(job), "after": jobs.after(job.id)})
     lines = [f"job {job.id}: {job.standing}", f"request: {job.order.text}", f"workspace: {job.workspace}"]
     lines += [f"after: {', '.join(after)}"] if after else []
+    lines += [f"requires: {', '.join(job.requires)}"] if job.requires else []
     lines += [f"run: {job.run} (attempt {job.attempts})"] if job.run else []
     lines += [f"verdict: {job.verdict}"] if job.verdict else []
     lines += [f"entry: {job.entry}"] if job.entry is not None else []
@@ -414,6 +415,9 @@ def _run(shop: Project, jobs: JobQueue, call: Call) -> int:
     body = {"jobs": [job_json(one) for one in (*ended, *waits)], "left": [one.id for one in left], "exit_code": code}
     every = (*ended, *waits, *left)
     told = _summary(every) + ("; the queue is paused" if state.paused else "") if every else "nothing to do"
+    for one in left:
+        if one.standing == JobState.QUEUED and one.requires and not call.options.json:
+            call.out.say(f"! job {one.id} is left for a worker that has {', '.join(one.requires)}", "yellow")
     return call.answer(body, told, code)
 
 
