@@ -176,6 +176,7 @@ CHANGED = [
     ("workspace = convert_to('/', 'UTF8')", "not added here, or was changed on the server"),
     ("requires = '{}'", "not added here, or was changed on the server"),
     ("request = '{\"text\": 5'", "its request cannot be read"),
+    ('request = replace(request, \'{"text\', \'{"budget": {"money": "much"}, "text\')', "its request cannot be read"),
     ("request = repeat('[', 100000)", "its request cannot be read"),
     ("run = '../../../pwned'", "its row is damaged"),
 ]

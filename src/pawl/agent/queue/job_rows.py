@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,9 @@ def _order(row: Mapping[str, Any], home: str, state: Path) -> tuple[RunRequest, 
     """The request; and what is wrong with the row."""
     try:
         order = typed(RunRequest, json.loads(row["request"]))
-    except (ValueError, RecursionError, UsageError) as error:
+        if not all(Decimal(str(one)).is_finite() for one in order.budget.values()):
+            raise ValueError("its budget is no amount")
+    except (ValueError, ArithmeticError, RecursionError, UsageError) as error:
         return RunRequest(text="?"), f"its request cannot be read: {error}"
     if not _QUEUE.fullmatch(row["queue"]) or (row["run"] is not None and not _RUN.fullmatch(row["run"])):
         return order, "its row is damaged"
@@ -105,9 +108,15 @@ def _order(row: Mapping[str, Any], home: str, state: Path) -> tuple[RunRequest, 
     return order, ""
 
 
-def abroad(order: RunRequest, labels: frozenset[str]) -> RunRequest:
+def abroad(order: RunRequest, labels: frozenset[str], limits: Mapping[str, object]) -> RunRequest:
     """The terms on which a worker carries the request of another machine: it writes no file beside its copy of the
-    workspace, reads none as a model unless it has the label `files`, and installs only what its own settings let it."""
+    workspace, reads none as a model unless it has the label `files`, installs only what its own settings let it, and
+    spends no more than they say."""
     if order.model.partition(":")[0] in FILES and "files" not in labels:
         raise Refused(f"{order.model!r} is a file, which is only read by workers with the label 'files'")
-    return replace(order, record="", pictures=(), conversation="", install=False, commit="off")
+    own = {
+        name: min(most, order.budget.get(name, most), key=lambda one: Decimal(str(one)))
+        for name, most in limits.items()
+    }
+    budget = {**order.budget, **own}
+    return replace(order, record="", pictures=(), conversation="", install=False, commit="off", budget=budget)

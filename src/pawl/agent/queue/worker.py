@@ -178,7 +178,7 @@ def carry(worker: QueueWorker, job: Job, cancel: CancelToken, telemetry: Telemet
         session = Session(shop, cancel=cancel)
         try:
             if shop.away:
-                job = replace(job, order=abroad(job.order, worker.labels))
+                job = replace(job, order=abroad(job.order, worker.labels, config.tables.budget))
             report = _carried(session, job, arrive(shop, queue, job) or _begun(session, queue, job), telemetry)
             if shop.away and session.error is None:
                 assert isinstance(queue, ServerQueue)
