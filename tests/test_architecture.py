@@ -62,13 +62,13 @@ OUTERMOST = frozenset({"benchmarks/repair_package.py", "benchmarks/repair_right.
 """Modules that hold the outermost loop of a process, where nothing is left to catch what was not expected."""
 
 ROOM_LINES = {
-    "ui": 13480,  # A window that changes its size; `pawl queue`; the page shows specifications; `pawl spec`.
+    "ui": 13500,  # A window that changes its size; `pawl queue`; the page shows specifications; `pawl spec`.
     "agent": 22730,  # The queue, on one machine or many; what proves each task of `pawl spec`; forms of drafts.
     "repair": 11550,  # Reports that a project makes itself; clues beside the tests; stages of a search.
     "checks": 11690,  # Answers in data, code that decides by its surroundings, what tests lean on; forged reports.
     "code": 7000,  # Tests by their titles; an edit is tried before it is made; words of pieces that are gone.
     "models": 7364,  # Which file a copied line is of; traces that go on in another process.
-    "workspace": 7790,  # Leases kept elsewhere; interpreters and servers against an agent that rewrites them.
+    "workspace": 8000,  # Commits that travel; interpreters and servers against an agent that rewrites them.
     "sandbox": 2720,
     "store": 2600,  # Jobs; runs that go on elsewhere.
     "settings": 4105,  # What a confined command redirects; ways through links, for every program on this machine.

@@ -370,4 +370,4 @@ def last_commit(shop: Project) -> str:
     with opened(shop.tree) as repository, open_bench(shop) as bench:
         git = Git(run=bench.run, repository=repository, head=repository.head().commit)
         plain = ("--no-ext-diff", "--no-textconv", "--no-color", "HEAD")
-        return git.log((*words, *plain)).decode("utf-8", "replace") if git.head else ""
+        return git.ask("log", *words, *plain).decode("utf-8", "replace") if git.head else ""

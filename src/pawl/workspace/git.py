@@ -19,14 +19,14 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cached_property
 from importlib import resources
 from typing import Any, Protocol
 
 from pawl.core.change import NodeKind
 from pawl.core.errors import GitFailed, NotFound, OverlayUnavailable, PathRefused, PawlError, SandboxUnavailable
-from pawl.core.execution import Completed, Execution, Limits, Network, Secrets
+from pawl.core.execution import Completed, Execution, Limits, Secrets
 from pawl.core.lazy_dataclass import dataclass
 from pawl.sandbox.visibility import is_below, linked_worktree
 from pawl.settings import files as bounded
@@ -404,9 +404,7 @@ Run = Callable[[Execution], Completed]
 """Runs a command on a view of the workspace."""
 
 _WORDS_AT_ONCE = 64 << 10
-_LIMITS = Limits(seconds=9.0, processes=128, disk_bytes=512 << 20, output_bytes=128 << 20)
-FETCH_SECONDS = 300.0
-EMPTY: Mapping[str, str] = {}
+LIMITS = Limits(seconds=9.0, processes=128, disk_bytes=512 << 20, output_bytes=128 << 20)
 _BOOLEAN = frozenset({"true", "false"})
 _COMPARING = {"autocrlf": _BOOLEAN | {"input"}, "eol": frozenset({"lf", "crlf", "native"}), "filemode": _BOOLEAN}
 _NO_GIT = 127
@@ -437,28 +435,24 @@ class Git:
 
     def tracked(self, paths: Sequence[str]) -> frozenset[str]:
         """Which of these paths, and of the paths below them, the index holds."""
-        return frozenset(name for part in _parts(paths) for name in _split(self._git("tracked", *part)))
-
-    def log(self, words: Sequence[str]) -> bytes:
-        """The answer to a `log` command; HEAD is `head`."""
-        return self._git("log", *words)
+        return frozenset(name for part in _parts(paths) for name in _split(self.ask("tracked", *part)))
 
     def staged(self, paths: Sequence[str]) -> dict[str, GitEntry]:
         """The entries of the index at these paths that are in no conflict."""
-        rows = [row for part in _parts(paths) for row in _split(self._git("staged", *part))]
+        rows = [row for part in _parts(paths) for row in _split(self.ask("staged", *part))]
         return {path: GitEntry(mode, name) for (mode, name, stage), path in map(_row, rows) if stage == "0"}
 
     def folders(self, paths: Sequence[str]) -> dict[str, GitEntry]:
         """The entries of HEAD in its root and in these folders, by path."""
         parts = [*_parts([f"{path}/" for path in paths])] or [[]]
-        rows = [row for part in parts for row in _split(self._git("folders", *part))]
+        rows = [row for part in parts for row in _split(self.ask("folders", *part))]
         return {path: GitEntry(mode, name) for (mode, _, name), path in map(_row, rows)}
 
     def attributes_of(self, paths: Sequence[str]) -> dict[str, dict[str, str]]:
         """By path the attributes that say how git converts a file; `unset` and `unspecified` are values too."""
         found: dict[str, dict[str, str]] = {path: {} for path in paths}
         for part in _parts(paths):
-            words = _split(self._git("attributes", *part))
+            words = _split(self.ask("attributes", *part))
             for path, name, value in zip(words[::3], words[1::3], words[2::3], strict=True):
                 found[path][name] = value
         return found
@@ -467,16 +461,7 @@ class Git:
         """The index, whole, with these entries put or taken out."""
         none = GitEntry("0", "0" * (64 if self.repository.algorithm == "sha256" else 40))
         lines = [f"{(one or none).mode} {(one or none).name}\t{path}" for path, one in entries.items()]
-        return self._git("put", *lines)
-
-    def whole(self) -> bytes:
-        """HEAD, its files and their contents (workspace/transplant.py)."""
-        return self._git("whole")
-
-    def fetched(self, url: str, ref: str, variables: Mapping[str, str]) -> bytes:
-        """The same of a repository elsewhere."""
-        away: dict[str, Any] = {"network": Network.ON, "limits": replace(_LIMITS, seconds=FETCH_SECONDS)}
-        return self._git("fetched", url, ref, environment=variables, **away)
+        return self.ask("put", *lines)
 
     def diff(self, hides: Callable[[str], bool]) -> tuple[str, tuple[str, ...]]:
         """How the files stand against HEAD, with files that are new; and which paths are left out, as they are hidden.
@@ -491,12 +476,12 @@ class Git:
             else:
                 shown += paths
         shown = [path for path in dict.fromkeys(shown) if path not in left_out]
-        texts = [self._git("diff", self._start, *part, secrets=Secrets.MASKED) for part in _parts(shown)]
+        texts = [self.ask("diff", self._start, *part, secrets=Secrets.MASKED) for part in _parts(shown)]
         return b"".join(texts).decode("utf-8", "replace"), tuple(sorted(left_out))
 
     def changed(self) -> Iterator[tuple[str, list[str]]]:
         """The letter of each change against HEAD with its path, or with both of what was moved or copied."""
-        words = iter(_split(self._git("changed", self._start, secrets=Secrets.MASKED)))
+        words = iter(_split(self.ask("changed", self._start, secrets=Secrets.MASKED)))
         for status in words:
             yield status[:1], [next(words) for _ in range(2 if status[:1] in ("R", "C") else 1)]
 
@@ -504,20 +489,14 @@ class Git:
     def _start(self) -> str:
         return self.head or hashlib.new(self.repository.algorithm, b"tree 0\0", usedforsecurity=False).hexdigest()
 
-    def _git(
-        self,
-        what: str,
-        *words: str,
-        secrets: Secrets = Secrets.SHOWN,
-        environment: Mapping[str, str] = EMPTY,
-        **how: Any,
-    ) -> bytes:
+    def ask(self, what: str, *words: str, environment: Mapping[str, str] | None = None, **how: Any) -> bytes:
+        """The answer to a command of git.sh; `how` it is run, where that is not as usual."""
         configured = self.repository.config
         comparing = {key: self.settings.get(f"core.{key}", "").lower() for key in _COMPARING}
         # Only the index of a sparse checkout cannot be listed without objects.
         plain = not {"core.sparsecheckout", "extensions.worktreeconfig"} & configured.keys()
         told = {
-            **environment,
+            **(environment or {}),
             "PAWL_GIT_PLACES": PLACES,
             "PAWL_GIT_HEAD": self.head or "ref: refs/heads/main",
             "PAWL_GIT_ALGORITHM": self.repository.algorithm,
@@ -530,8 +509,9 @@ class Git:
         # A folder of the workspace is named from there: not every sandbox shows the workspace at its own path.
         folders = (".git", ".git") if self.repository.linked is None else self.repository.linked
         argv = ("/bin/sh", "-c", _script(), "git", what, *folders, *words)
+        how = {"limits": LIMITS, "secrets": Secrets.SHOWN, **how}
         try:
-            done = self.run(Execution(argv=argv, environment=told, secrets=secrets, **{"limits": _LIMITS, **how}))
+            done = self.run(Execution(argv=argv, environment=told, **how))
         except OverlayUnavailable:
             raise
         except SandboxUnavailable as error:
@@ -599,7 +579,7 @@ class GitLog:
         try:
             with opened(self._tree) as repository, self._runner() as runner:
                 git = Git(run=runner.run, repository=repository, head=repository.head().commit)
-                return list(commits_in(git.log(log_words(most, "HEAD"))))
+                return list(commits_in(git.ask("log", *log_words(most, "HEAD"))))
         except (GitFailed, NotFound, PathRefused, SandboxUnavailable):
             return []
 

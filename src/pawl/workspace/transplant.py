@@ -13,16 +13,20 @@ import shutil
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from pawl.core.change import BlobStore, EntryKind, Node, blob_digest
 from pawl.core.errors import GitFailed, NotFound, PathRefused, UsageError
+from pawl.core.execution import Network
 from pawl.core.lazy_dataclass import dataclass
 from pawl.settings.config import Config
 from pawl.workspace.benches import open_bench
-from pawl.workspace.git import BRANCH, OBJECT_NAME, Git, GitEntry, opened
+from pawl.workspace.git import BRANCH, LIMITS, OBJECT_NAME, Git, GitEntry, opened
 from pawl.workspace.project import Project
 
+SECONDS = 300.0
+"""For fetching."""
 ADDRESS = re.compile(r"(?P<url>[a-z][a-z+]*://[^/\s]*/(?:[^@\s]|(?<=/)@)+)(?:@(?P<ref>\S+))?")
 """`https://host/owner/name.git@REF`."""
 _REF = re.compile(r"[A-Za-z0-9][\w./+-]{0,200}")
@@ -88,7 +92,7 @@ def head_of(shop: Project) -> tuple[Transplant, Mapping[str, bytes]] | None:
             if not head.commit:
                 return None
             with open_bench(shop) as bench:
-                output = Git(run=bench.run, repository=repository, head=head.commit).whole()
+                output = Git(run=bench.run, repository=repository, head=head.commit).ask("whole")
         return read(output, head.branch or "refs/heads/main")
     except (GitFailed, NotFound, PathRefused, ValueError):
         return None
@@ -236,6 +240,7 @@ def _fetch(config: Config, folder: Path, url: str, ref: str) -> tuple[Transplant
         opened(shop.tree) as repository,
         open_bench(shop, extra_readonly=shown) as bench,
     ):
-        output = Git(run=bench.run, repository=repository).fetched(url, ref, variables)
+        git, limits = Git(run=bench.run, repository=repository), replace(LIMITS, seconds=SECONDS)
+        output = git.ask("fetched", url, ref, environment=variables, network=Network.ON, limits=limits)
     branch = "" if OBJECT_NAME.fullmatch(ref) or ref == "HEAD" else ref.removeprefix("refs/heads/")
     return read(output, f"refs/heads/{branch or 'main'}")

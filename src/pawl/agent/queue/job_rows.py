@@ -1,4 +1,4 @@
-"""Rows of a queue on a server as jobs, and values as the server takes them."""
+"""Rows of a queue on a server: how they are asked for, rows as jobs, and values as the server takes them."""
 
 from __future__ import annotations
 
@@ -24,6 +24,30 @@ from pawl.store.database import readable
 
 FILES = ("local", "scripted")
 """Models that are files."""
+BLOCKED = """EXISTS (
+    SELECT 1 FROM pawl_after AS a JOIN pawl_job AS e ON e.id = a.earlier WHERE a.job = j.id AND NOT CASE WHEN a.failed
+        THEN coalesce(e.outcome NOT IN ('done', 'cancelled'), false) ELSE coalesce(e.outcome = 'done', false) END
+)"""
+COLUMNS = ("home", "workspace", "request", "provider", "priority", "turn", "requires", "trace", "snapshot", "seal")
+ADDED, MARKS = f"{', '.join(COLUMNS)}, state", f"{', '.join(f'%({name})s' for name in COLUMNS)}, 'queued'"
+JOB = f"SELECT j.*, {BLOCKED} AS blocked, q.name AS queue FROM pawl_job AS j, pawl_queue AS q WHERE true"
+LANES = """SELECT name FROM pawl_lane AS l WHERE l.home IN ('', %(home)s)
+    AND array_remove(l.requires, CASE WHEN l.owner = %(home)s THEN 'files' END) <@ %(labels)s::text[]"""
+OPEN_LANES = f"""WITH busy AS MATERIALIZED (SELECT home, workspace, provider FROM pawl_job WHERE state = 'running')
+    {LANES} AND NOT EXISTS (SELECT 1 FROM pawl_hold AS h WHERE h.provider = l.provider AND h.until > now())
+    AND (l.owner, l.workspace) NOT IN (SELECT home, workspace FROM busy GROUP BY home, workspace
+        HAVING count(*) >= %(together)s)
+    AND l.provider NOT IN (SELECT provider FROM busy GROUP BY provider
+        HAVING count(*) >= coalesce((%(providers)s::jsonb ->> provider)::integer, 2147483647))"""
+
+
+ANYTHING = """SELECT 1 WHERE EXISTS (SELECT 1 FROM procrastinate_jobs WHERE status = 'todo'
+        AND (scheduled_at IS NULL OR scheduled_at <= now()))
+    OR EXISTS (SELECT 1 FROM pawl_job WHERE state = 'waiting' AND home = %(home)s)
+    OR EXISTS (SELECT 1 FROM procrastinate_jobs AS t LEFT JOIN procrastinate_workers AS w ON w.id = t.worker_id
+        WHERE t.status = 'doing' AND (t.worker_id = %(worker)s OR w.id IS NULL
+            OR w.last_heartbeat < now() - %(silent)s * interval '1 second'))"""
+"""Whether it is worth while to stand in line for a ticket."""
 TURNS = 1_000_000
 """A ticket's priority is that of its job, and then its turn; later turns than this are in the order of the jobs."""
 

@@ -18,6 +18,7 @@ from decimal import Decimal
 from hashlib import sha256
 from typing import Any
 
+from pawl.agent.queue import job_rows
 from pawl.agent.queue.job_rows import job_of, moment_text, rank, seal, stored_text
 from pawl.agent.queue.queue_server import QueueServer, now
 from pawl.core.change import Lease
@@ -45,30 +46,6 @@ _CLAIM = 0x70617751
 _FORGET_SECONDS = 3600
 _OF_JOB = "queue job"
 """The value of a run that says which job it is of."""
-_BLOCKED = """EXISTS (
-    SELECT 1 FROM pawl_after AS a JOIN pawl_job AS e ON e.id = a.earlier WHERE a.job = j.id AND NOT CASE WHEN a.failed
-        THEN coalesce(e.outcome NOT IN ('done', 'cancelled'), false) ELSE coalesce(e.outcome = 'done', false) END
-)"""
-_COLUMNS = ("home", "workspace", "request", "provider", "priority", "turn", "requires", "trace", "snapshot", "seal")
-_ADDED, _MARKS = f"{', '.join(_COLUMNS)}, state", f"{', '.join(f'%({name})s' for name in _COLUMNS)}, 'queued'"
-_JOB = f"SELECT j.*, {_BLOCKED} AS blocked, q.name AS queue FROM pawl_job AS j, pawl_queue AS q WHERE true"
-_LANES = """SELECT name FROM pawl_lane AS l WHERE l.home IN ('', %(home)s)
-    AND array_remove(l.requires, CASE WHEN l.owner = %(home)s THEN 'files' END) <@ %(labels)s::text[]"""
-_OPEN_LANES = f"""WITH busy AS MATERIALIZED (SELECT home, workspace, provider FROM pawl_job WHERE state = 'running')
-    {_LANES} AND NOT EXISTS (SELECT 1 FROM pawl_hold AS h WHERE h.provider = l.provider AND h.until > now())
-    AND (l.owner, l.workspace) NOT IN (SELECT home, workspace FROM busy GROUP BY home, workspace
-        HAVING count(*) >= %(together)s)
-    AND l.provider NOT IN (SELECT provider FROM busy GROUP BY provider
-        HAVING count(*) >= coalesce((%(providers)s::jsonb ->> provider)::integer, 2147483647))"""
-
-
-_ANYTHING = """SELECT 1 WHERE EXISTS (SELECT 1 FROM procrastinate_jobs WHERE status = 'todo'
-        AND (scheduled_at IS NULL OR scheduled_at <= now()))
-    OR EXISTS (SELECT 1 FROM pawl_job WHERE state = 'waiting' AND home = %(home)s)
-    OR EXISTS (SELECT 1 FROM procrastinate_jobs AS t LEFT JOIN procrastinate_workers AS w ON w.id = t.worker_id
-        WHERE t.status = 'doing' AND (t.worker_id = %(worker)s OR w.id IS NULL
-            OR w.last_heartbeat < now() - %(silent)s * interval '1 second'))"""
-"""Whether it is worth while to stand in line for a ticket."""
 
 
 @dataclass(slots=True)
@@ -135,12 +112,14 @@ class ServerQueue:
                 self.server.rows("UPDATE pawl_queue SET last_turn = 0")
                 queue["last_turn"] = 0
             some = list(jobs)
-            sql = f"INSERT INTO pawl_job ({_ADDED}) VALUES ({_MARKS}) RETURNING id"
+            sql = f"INSERT INTO pawl_job ({job_rows.ADDED}) VALUES ({job_rows.MARKS}) RETURNING id"
             rows = [self._row(one, turns, queue["last_turn"]) for one in some]
             numbers = [int(one["id"]) for one in self.server.many(sql, rows, returns=True)]
             after = [(number, one) for number, job in zip(numbers, some, strict=True) for one in job.after]
             if stray := next((one for _, one in after if one.job is None), None):
-                raise UsageError(f"{stray.run!r} is not the run of a job", advice="on a server, name a job of the queue")
+                raise UsageError(
+                    f"{stray.run!r} is not the run of a job", advice="on a server, name a job of the queue"
+                )
             words = [(number, one.job, one.failed) for number, one in after]
             self.server.many("INSERT INTO pawl_after (job, earlier, failed) VALUES (%s, %s, %s)", words)
             self._ready(numbers)
@@ -172,7 +151,7 @@ class ServerQueue:
 
         found = self.server.rows(
             f"SELECT * FROM pawl_job AS j WHERE id = ANY(%s) AND state = 'queued' AND ticket IS NULL AND NOT paused"
-            f" AND NOT {_BLOCKED} ORDER BY id",
+            f" AND NOT {job_rows.BLOCKED} ORDER BY id",
             (list(numbers),),
         )
         for start in range(0, len(found), 1000):
@@ -214,7 +193,7 @@ class ServerQueue:
     def get(self, number: int) -> Job:
         with self.server.transaction():
             self._settle_answered()
-            row = self.server.first(f"{_JOB} AND j.id = %s", (number,))
+            row = self.server.first(f"{job_rows.JOB} AND j.id = %s", (number,))
         if row is None:
             raise UnknownEntry(f"there is no job {number}", advice="'pawl queue list' lists them")
         return self._job(row)
@@ -241,7 +220,9 @@ class ServerQueue:
         where += " AND (%(since)s::timestamptz IS NULL OR ended >= %(since)s) ORDER BY j.id"
         with self.server.transaction():
             self._settle_answered()
-            return [self._job(one) for one in self.server.rows(_JOB + where, {"state": state, "since": ended_since})]
+            return [
+                self._job(one) for one in self.server.rows(job_rows.JOB + where, {"state": state, "since": ended_since})
+            ]
 
     def after(self, number: int) -> tuple[JobDependency, ...]:
         with self.server.transaction():
@@ -259,7 +240,7 @@ class ServerQueue:
         """The job to be carried next; None where there is none."""
         with self.server.transaction():
             words = {"worker": self._member.id, "home": self.home, "silent": self._silent}
-            if not self.server.first(_ANYTHING, words):
+            if not self.server.first(job_rows.ANYTHING, words):
                 return None
         with self._turning():
             self._enlist()
@@ -280,7 +261,7 @@ class ServerQueue:
                 "together": terms.together,
                 "providers": json.dumps(dict(terms.providers)),
             }
-            lanes = [one["name"] for one in self.server.rows(_OPEN_LANES, words)]
+            lanes = [one["name"] for one in self.server.rows(job_rows.OPEN_LANES, words)]
             ticket = now(engine.fetch_job(lanes, self._member.id)) if lanes else None
             if ticket is None:
                 return None
@@ -334,7 +315,7 @@ class ServerQueue:
         )
         self._note(row["id"], "taken")
         self._member.told = time.monotonic()
-        found = self.server.first(f"{_JOB} AND j.id = %s", (row["id"],))
+        found = self.server.first(f"{job_rows.JOB} AND j.id = %s", (row["id"],))
         assert found is not None
         return self._job(found)
 
@@ -544,7 +525,7 @@ class ServerQueue:
                     f"job {number} is {job.standing}",
                     advice="only a job that ended without being done can be retried",
                 )
-            run = job.run if job.run and self._state_of(job.run) is RunState.WORKING else None
+            run = job.run if job.run and self.store.runs.state(job.run) is RunState.WORKING else None
             self.server.rows(
                 "UPDATE pawl_job SET state = 'queued', outcome = NULL, ended = NULL, attempts = 0, sent_back = false,"
                 " not_before = NULL, reason = '', verdict = '', entry = NULL, paused = false, lease = lease + 1,"
@@ -589,7 +570,7 @@ class ServerQueue:
             ready = "SELECT 1 FROM pawl_job AS j, pawl_queue AS q WHERE state = 'queued' AND ticket IS NOT NULL"
             ready += " AND NOT q.paused"
             if labels is not None:
-                ready += f" AND lane IN ({_LANES})"
+                ready += f" AND lane IN ({job_rows.LANES})"
             words = {"home": self.home, "labels": sorted(labels or ())}
             return not self.server.rows(f"{ready} LIMIT 1", words)
 
@@ -597,7 +578,7 @@ class ServerQueue:
         """Runs that waited were answered on this machine, and carried on by whoever answered them."""
         waiting = "SELECT * FROM pawl_job WHERE state = 'waiting' AND home = %s FOR UPDATE SKIP LOCKED"
         for row in self.server.rows(waiting, (self.home,)):
-            state = self._state_of(row["run"])
+            state = self.store.runs.state(row["run"])
             if state is RunState.ENDED:
                 outcome = JobOutcome.of(self.store.runs.get(os.fsdecode(bytes(row["workspace"])), row["run"]).delivery)
                 ended = "UPDATE pawl_job SET state = 'ended', ended = clock_timestamp(), outcome = %s WHERE id = %s"
@@ -607,10 +588,6 @@ class ServerQueue:
             elif state is RunState.WORKING:
                 self.server.rows("UPDATE pawl_job SET state = 'queued', snapshot = NULL WHERE id = %s", (row["id"],))
                 self._ready([row["id"]])
-
-    def _state_of(self, run: str) -> RunState | None:
-        """Of a run on this machine; None where there is none."""
-        return self.store.runs.state(run)
 
     def _note(self, number: int, what: str) -> None:
         self.server.rows(
