@@ -392,7 +392,7 @@ def test_a_server_that_refuses_is_told_in_one_line_with_what_to_do(
         server.rows("CREATE ROLE locked LOGIN PASSWORD 'right'")
         server.rows("UPDATE pawl_queue SET version = 99")
     said = repository("queue", "list")
-    assert said.code == 52 and "a newer Pawl has set up this queue" in said.err, said
+    assert said.code == 52 and "this queue was set up by a newer Pawl" in said.err, said
     monkeypatch.setenv("PAWL_QUEUE_PASSWORD", "wrongpassword")
     for address, words in (
         (url.replace("pawl@", "locked@"), "password authentication failed"),
