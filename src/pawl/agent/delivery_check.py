@@ -155,7 +155,9 @@ def _untouched(bench: Workbench, parts: tuple[str, ...], changes: ChangeSet) -> 
     """The parts that ask for an edit of files of which nothing was changed, whatever is said of them."""
     files = TreeFolder(bench.shop.tree)
     for number, part in enumerate(parts if changes else (), 1):
-        named = [one for one in mentioned(part) if not is_test(one) and files.exists(one)]
+        # Documents of a specification say what is to be done.
+        stays = (one for one in mentioned(part) if not is_test(one) and not one.startswith("specs/"))
+        named = [one for one in stays if files.exists(one)]
         touched = any(path == one or path.endswith(f"/{one}") for one in named for path in changes.paths)
         if named and not touched and len(parts) > 1 and _EDITS.match(part) and not _LEAVES.search(part):
             yield f"{number}. nothing of {named[0]} was changed"
