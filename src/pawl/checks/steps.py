@@ -66,8 +66,8 @@ class Subject:
     environment: Environment = field(default_factory=Environment)
     candidates: tuple[TestCommand, ...] = ()
     """Commands of the project's that may run its tests, the likeliest first."""
-    everywhere: bool = False
-    """pytest runs the tests of all folders, though a change makes the one that it is set to look in."""
+    places: tuple[str, ...] = ()
+    """What pytest is told to look at, where its settings leave out tests that count."""
     believe: Callable[[TestCommand], None] = lambda _: None
     """Told of a command that has reported tests."""
     interpreters: dict[str, str] = field(default_factory=dict)
@@ -252,7 +252,7 @@ class Tests:
             last = self._ran(subject, argv, detection) or self._missing(subject, argv)
             if chosen and subject.chosen is not None and last.standing is not Status.SKIPPED:
                 last = dataclasses.replace(last, part=subject.chosen.told(last))
-            elif last.counts is not None and last.counts.total and not subject.test_command:
+            elif last.counts is not None and last.counts.total and not (subject.test_command or subject.places):
                 subject.believe(dataclasses.replace(command, tests=last.counts.total))
             if last.counts is not None and (last.counts.total or last.incomplete.startswith(STOPPED)):
                 return last
@@ -281,11 +281,13 @@ class Tests:
         usual = self.command or (
             _script(framework, subject) or commands.all_tests(framework, python=subject.python) if framework else ()
         )
+        if usual and subject.places and framework and framework.name == "pytest":
+            yield TestCommand(words=(*usual, *subject.places))
+            return
         if not self.framework and (framework is None or framework.language == "python"):
             yield from (one for one in subject.candidates if one.with_python(subject.python) != usual)
         if usual:
-            whole = (".",) if subject.everywhere and framework and framework.name == "pytest" else ()
-            yield TestCommand(words=(*usual, *whole))
+            yield TestCommand(words=usual)
 
     def _ran(self, subject: Subject, argv: tuple[str, ...], detection: Detection) -> CheckResult | None:
         """How the command ended; None where its program is not there."""

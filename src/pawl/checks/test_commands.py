@@ -20,6 +20,7 @@ from pawl.checks.known_commands import TestCommand, known_commands
 from pawl.checks.project_facts import Folder, text, toml
 from pawl.checks.project_facts import table as toml_table
 from pawl.checks.task_files import just_recipes, leads_to, make_targets, tasks, words_of
+from pawl.code.languages import is_test
 from pawl.core.errors import NotFound, PawlError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import data_table, written
@@ -159,6 +160,26 @@ def looks_everywhere(shop: Project) -> bool:
     """Whether pytest is set to look into folders that the workspace does not have; then it looks everywhere."""
     folders = _setting(TreeFolder(shop.tree), "testpaths")
     return bool(folders) and not any(Path(shop.workspace, one).is_dir() for one in folders)
+
+
+def told_places(shop: Project, words: str) -> tuple[str, ...]:
+    """What pytest is told to look at, where by its settings it would leave out tests that count; mostly nothing.
+
+    These are the tests that a request names, and those that ran before a change made the folder that is set.
+    """
+    if looks_everywhere(shop):
+        return (".",)
+    places = test_places(shop)
+    named = dict.fromkeys(one.strip("./") for one in _PATH.findall(words))
+    left_out = [one for one in named if not places.hold(one) and _holds_tests(Path(shop.workspace, one))]
+    return (*places.folders, *left_out) if left_out and places.folders else ()
+
+
+_PATH = re.compile(r"(?:[\w.-]+/)+(?:[\w-]+\.py)?|[\w-]+\.py")
+
+
+def _holds_tests(path: Path) -> bool:
+    return next(path.glob("test_*.py"), None) is not None if path.is_dir() else is_test(path.name) and path.is_file()
 
 
 def _setting(files: Folder, name: str) -> list[str]:

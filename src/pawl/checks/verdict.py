@@ -374,6 +374,7 @@ class _Case:
             self.unproved += checked.silenced or (none if failing(failed) else NO_WITNESS,)
         if not (checked.witnesses or checked.own):
             self.notes += [f"{name}, which the request names, did not run" for name in self._missing()]
+        self.unproved += [f"{path}, which the request names, did not run" for path in self._files_missing()]
         about_text = not self.wanted.named or _ABOUT_TEXT.search(self.wanted.named)
         if checked.inert and (self.wanted.fixes or checked.witnesses or not about_text):
             chance = "; what passes now passes by chance" if checked.witnesses else ""
@@ -441,6 +442,13 @@ class _Case:
         known = {part for test in (*ran, *failing(self.findings)) for part in _SEPARATORS.split(test.partition("[")[0])}
         named = self.wanted.tests if self.wanted.fixes and ran else ()
         return [name for name in named if _SEPARATORS.split(name.partition("[")[0])[-1] not in known]
+
+    def _files_missing(self) -> list[str]:
+        """Files whose tests are to pass and of which none ran, as far as it is known which did."""
+        tests = (test for one in self.checked.suites for test in (*(run.id for run in one.ran), *failing(one.old)))
+        known = {f"/{file_of(test)}" for test in (*tests, *failing(self.findings))}
+        files = [one for one in self.wanted.files if any(path.endswith(one[one.rfind(".") :]) for path in known)]
+        return [one for one in files if not any(f"/{one}".endswith(path) or path.endswith(one) for path in known)]
 
     def answered(self) -> list[CheckResult]:
         """Commands of the user's own that say it by their exit code."""

@@ -47,7 +47,7 @@ from pawl.checks.steps import NONE_CHOSEN, CheckStep, Subject, Tests, for_tests,
 from pawl.checks.suite_record import suite_records
 from pawl.checks.test_choice import TestChoice
 from pawl.checks.test_chooser import TestChooser, changed_lines
-from pawl.checks.test_commands import looks_everywhere, test_commands
+from pawl.checks.test_commands import test_commands, told_places
 from pawl.checks.verdict import TESTS, ChangeVerdict, Requirements, Verification, decide, failing, runs_tests
 from pawl.code.languages import is_test
 from pawl.code.librarian import source_files
@@ -423,7 +423,7 @@ class Verifier:
             spare=brought_along(),
             environment=found_environment(self.shop.config, self.shop.workspace),
             candidates=test_commands(self.shop),
-            everywhere=looks_everywhere(self.shop),
+            places=told_places(self.shop, self.words),
             believe=self._believe,
             interpreters=self.interpreters,
             limits=self.shop.config.settings.limits(limit),

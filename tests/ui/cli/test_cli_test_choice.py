@@ -358,3 +358,20 @@ def test_a_first_test_in_the_folder_that_is_set_hides_none_of_those_elsewhere(
     said = do(pawl, APP.replace("+ 1", f"+ {number}") + before, files={"tests/test_before.py": test})
     assert said.code == code, said
     assert ("2 failed" in said.out) is (code == 1), said
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("budget", [0.2, 60], ids=["chosen", "all"])
+def test_tests_that_the_request_names_run_though_the_runner_is_set_to_look_elsewhere(
+    pawl: Pawl, tmp_path: Path, budget: float
+):
+    (tmp_path / "settings.toml").write_text(f"[verify]\nbudget = {budget}\n")
+    (pawl.workspace / "pyproject.toml").write_text('[tool.pytest.ini_options]\ntestpaths = ["tests"]\n')
+    (pawl.workspace / "accept").mkdir()
+    wanted = "from app import before\n\n\ndef test_before():\n    assert before(2) == 1\n"
+    (pawl.workspace / "accept/test_before.py").write_text(wanted)
+    request = "make the tests in accept/test_before.py pass"
+    wrong = do(pawl, f"{APP}\n\ndef before(number):\n    return number\n", request=request)
+    assert wrong.code == 1 and "verdict   failed" in wrong.out, wrong
+    right = do(pawl, f"{APP}\n\ndef before(number):\n    return number - 1\n", request=request)
+    assert right.code == 0 and "verdict   verified" in right.out, right

@@ -22,7 +22,14 @@ from pawl.agent.session import Session
 from pawl.agent.specification.spec_folder import SpecFolder
 from pawl.agent.specification.spec_state import SpecState, WaveRecord, run_state, spent, task_runs
 from pawl.agent.specification.task_list import SpecTask, TaskList
-from pawl.agent.specification.task_request import commands_of, is_witnessed, request_for, unshown, wanted_of
+from pawl.agent.specification.task_request import (
+    commands_of,
+    is_witnessed,
+    request_for,
+    tests_of,
+    unshown,
+    wanted_of,
+)
 from pawl.agent.specification.wave_memory import wave_notes
 from pawl.agent.specification.waves import PLAN, checkpoint, read_waves
 from pawl.agent.works import commit_changes, trailer
@@ -369,6 +376,7 @@ class WaveExecutor:
             shop=self.shop,
             test_command=order.test_command,
             commands=commands_of(tasks),
+            words=" ".join(path for one in tasks for path in tests_of(one)),
             packages=PackagePolicy(install=order.install),
         )
         try:
