@@ -63,7 +63,7 @@ OUTERMOST = frozenset({"benchmarks/repair_package.py", "benchmarks/repair_right.
 
 ROOM_LINES = {
     "ui": 13500,  # A window that changes its size; `pawl queue`; the page shows specifications; `pawl spec`.
-    "agent": 22730,  # The queue, on one machine or many; what proves each task of `pawl spec`; forms of drafts.
+    "agent": 22810,  # The queue, on many machines; what proves a task of a specification; long web pages.
     "repair": 11550,  # Reports that a project makes itself; clues beside the tests; stages of a search.
     "checks": 11690,  # Answers in data, code that decides by its surroundings, what tests lean on; forged reports.
     "code": 7000,  # Tests by their titles; an edit is tried before it is made; words of pieces that are gone.

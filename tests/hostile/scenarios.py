@@ -231,7 +231,9 @@ def planted_staging(case: Case) -> None:
 def hidden_middle(case: Case) -> None:
     """What is asked about is shown whole or counted, however much is put around it."""
     begin(case)
-    for filler in ("\n" * 400, " " * 6000):
+    asks = commands.scaled().replace("deny = [", 'ask = ["Bash(echo *)"]\ndeny = [', 1)
+    (case.site.folder / "config.toml").write_text(asks)
+    for filler in ("\n" * 400, " " * 6000, "\t" * 6000, "\r" * 500, "\u200b" * 5000, "\u2028" * 500, "#\n" * 500):
         line = f"echo x > {case.site.outside}/y{filler}\n{MIDDLE}; true {filler} # harmless"
         said = do(case, use("run_command", command=line), words=("--approve", "each"))
         shown = said.out.splitlines()
