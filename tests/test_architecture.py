@@ -63,9 +63,9 @@ OUTERMOST = frozenset({"benchmarks/repair_package.py", "benchmarks/repair_right.
 
 ROOM_LINES = {
     "ui": 13500,  # A window that changes its size; `pawl queue`; the page shows specifications; `pawl spec`.
-    "agent": 22810,  # The queue, on many machines; what proves a task of a specification; long web pages.
+    "agent": 22820,  # What each part of a request names is held against the change; proofs outside the set folders run.
     "repair": 11550,  # Reports that a project makes itself; clues beside the tests; stages of a search.
-    "checks": 11690,  # Answers in data, code that decides by its surroundings, what tests lean on; forged reports.
+    "checks": 11720,  # Answers in data, what tests lean on; tests that a request names outside the set folders.
     "code": 7000,  # Tests by their titles; an edit is tried before it is made; words of pieces that are gone.
     "models": 7364,  # Which file a copied line is of; traces that go on in another process.
     "workspace": 8000,  # Commits that travel; interpreters and servers against an agent that rewrites them.

@@ -55,5 +55,8 @@ def test_the_budget_of_a_run_holds_back_as_much_reasoning_as_the_user_allows_a_m
 def test_no_request_takes_longer_than_the_run_may(tmp_path: Path):
     with provider([head(), hold]) as server:
         text = f'[providers.here]\nwire = "openai"\nbase_url = "{server.url}"\n[budget]\nseconds = 0.2\n'
-        with Models(configured(tmp_path, text)) as models, pytest.raises(ModelTimedOut, match=r"not done after 0\.2 s"):
+        with (
+            Models(configured(tmp_path, text)) as models,
+            pytest.raises(ModelTimedOut, match=r"not done within 0\.2 s"),
+        ):
             list(models.router.stream(replace(ASK, model="here/m")))
