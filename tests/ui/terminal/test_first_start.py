@@ -23,6 +23,7 @@ KEY = "OPENAI_API_KEY=sk-first-start-0123456789\n"
 PAGE = (Path(__file__).resolve().parents[3] / "docs/first-start.md").read_text()
 SAME = (
     (re.compile(r"in [\d.]+ s$", re.MULTILINE), "in 0.8 s"),
+    (re.compile(r"\d+ tokens in"), "564 tokens in"),  # the request tells the model where it works
     (re.compile(r" · [\d.]+ s · run r[0-9a-f]{8}"), " · 1.2 s · run r4f1c09ab"),
     (re.compile(r"conversation-c?[0-9a-f]+"), "conversation-c0ffee12"),
 )
@@ -39,6 +40,13 @@ def is_on_the_page(shown: str, *replaced: tuple[str, str]) -> None:
     assert f"\n{told}\n" in PAGE, told
 
 
+@pytest.fixture
+def shop(place: Place, home: Path) -> Place:
+    """The project in the home, so that its name on the screen is as short wherever the tests run."""
+    place.workspace = place.workspace.rename(home / "shop")
+    return place
+
+
 def answer(connection: Connection) -> None:
     """The list of models, or the answer of one."""
     if connection.provider.requests[-1].target.endswith("/models"):
@@ -53,7 +61,7 @@ def test_servers_are_looked_for_where_they_listen(name: str, port: int):
 
 
 @pytest.mark.parametrize("way", ["key", "env file", "env file of the folder", *SERVERS])
-def test_a_model_is_found_tried_saved_and_answers(way: str, place: Place, home: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_model_is_found_tried_saved_and_answers(way: str, shop: Place, home: Path, monkeypatch: pytest.MonkeyPatch):
     with provider(*[[answer]] * 30) as playing:
         (variable, *_) = builtin()[way if way in SERVERS else "openai"].url_env
         monkeypatch.setenv(variable, f"http://127.0.0.1:{playing.port}/v1")
@@ -63,9 +71,9 @@ def test_a_model_is_found_tried_saved_and_answers(way: str, place: Place, home: 
             (home / ".config/pawl").mkdir(parents=True)
             (home / ".config/pawl/.env").write_text(KEY)
         elif way == "env file of the folder":
-            (place.workspace / ".env").write_text(KEY)
+            (shop.workspace / ".env").write_text(KEY)
         name = f"{way if way in SERVERS else 'openai'}/small"
-        with place.open("--mode", "chat", columns=100) as seen:
+        with shop.open("--mode", "chat", columns=100) as seen:
             seen.expect("no model is configured")
             if way.endswith("folder"):
                 seen.expect("1  save this key for yourself, and use openai")
@@ -84,17 +92,17 @@ def test_a_model_is_found_tried_saved_and_answers(way: str, place: Place, home: 
             seen.type("\x04")
             assert seen.finish() == 0
         listens = f"127.0.0.1:{SERVERS.get(way, playing.port)}"
-        is_on_the_page(seen.text, (f"127.0.0.1:{playing.port}", listens), (str(place.workspace), "~/shop"))
+        is_on_the_page(seen.text, (f"127.0.0.1:{playing.port}", listens))
     assert (home / ".config/pawl/config.toml").read_text() == f'[models]\ndefault = "{name}"\n'
 
 
 def test_a_key_is_entered_in_the_session_and_shown_and_kept_nowhere(
-    place: Place, home: Path, monkeypatch: pytest.MonkeyPatch, state_directory: Path
+    shop: Place, home: Path, monkeypatch: pytest.MonkeyPatch, state_directory: Path
 ):
     key = KEY.strip().partition("=")[2]
     with provider(*[[answer]] * 30) as playing:
         monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{playing.port}/v1")
-        with place.open("--mode", "chat", columns=100) as seen:
+        with shop.open("--mode", "chat", columns=100) as seen:
             seen.expect("no model was found")
             seen.expect("which?")
             seen.type("k\r")
@@ -110,14 +118,14 @@ def test_a_key_is_entered_in_the_session_and_shown_and_kept_nowhere(
             seen.expect_status("/help")
             seen.type("\x04")
             assert seen.finish() == 0
-    is_on_the_page(seen.text, (str(place.workspace), "~/shop"))
+    is_on_the_page(seen.text)
     assert key not in seen.text
     kept = b"".join(one.read_bytes() for one in state_directory.rglob("*") if one.is_file())
     assert key.encode() not in kept and key in (home / ".config/pawl/.env").read_text()
 
 
 def test_a_file_on_this_machine_is_found_loaded_and_saved(
-    place: Place, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shop: Place, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     library = tmp_path / "library"
     library.mkdir()
@@ -125,7 +133,7 @@ def test_a_file_on_this_machine_is_found_loaded_and_saved(
     monkeypatch.setenv("PYTHONPATH", str(library))
     (home / "models").mkdir()
     name = f"local:{model_file(home / 'models' / 'tiny.gguf')}"
-    with place.open("--mode", "chat", columns=160) as seen:
+    with shop.open("--mode", "chat", columns=300) as seen:
         seen.expect("GGUF files in your home folder")
         seen.expect("which?")
         seen.type("1\r")
@@ -133,12 +141,12 @@ def test_a_file_on_this_machine_is_found_loaded_and_saved(
         seen.expect("it is the default from now on")
         seen.type("\x04")
         assert seen.finish() == 0
-    is_on_the_page(seen.text, (str(home), "/home/kim"), (str(place.workspace), "~/shop"))
+    is_on_the_page(seen.text, (str(home), "/home/kim"))
     assert name in (home / ".config/pawl/config.toml").read_text()
 
 
-def test_without_any_model_the_session_says_what_works_and_that_works(place: Place, home: Path):
-    with place.open(columns=100) as seen:
+def test_without_any_model_the_session_says_what_works_and_that_works(shop: Place, home: Path):
+    with shop.open(columns=100) as seen:
         seen.expect("no model was found")
         seen.expect("which?")
         seen.type("\r")
@@ -149,4 +157,4 @@ def test_without_any_model_the_session_says_what_works_and_that_works(place: Pla
         seen.expect_idle()
         seen.type("\x04")
         assert seen.finish() == 0
-    is_on_the_page(re.sub(r"exit 0, [\d.]+ s", "exit 0, 0.1 s", seen.text), (str(place.workspace), "~/shop"))
+    is_on_the_page(re.sub(r"exit 0, [\d.]+ s", "exit 0, 0.1 s", seen.text))

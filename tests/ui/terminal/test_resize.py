@@ -19,12 +19,13 @@ TYPED = "what does app.py do, and which of the other files of this folder would 
 class Window:
     """A window of a tmux server of its own."""
 
-    def __init__(self, socket: Path, *words: str) -> None:
-        self._server = ("tmux", "-f", "/dev/null", "-S", str(socket))
+    def __init__(self, folder: Path, *words: str) -> None:
+        self._folder = folder  # The name of a socket may have 107 bytes, wherever the folder is.
         self.tmux("new-session", "-d", "-s", "it", "-x", "100", "-y", "24", *words)
 
     def tmux(self, *words: str) -> str:
-        return subprocess.run((*self._server, *words), check=True, capture_output=True, text=True).stdout
+        server = ("tmux", "-f", "/dev/null", "-S", "tmux")
+        return subprocess.run((*server, *words), cwd=self._folder, check=True, capture_output=True, text=True).stdout
 
     def shows(self, text: str) -> str:
         """All that was printed and stands, once the text is in it; both without blanks, which folding moves."""
@@ -37,7 +38,7 @@ class Window:
 @pytest.fixture
 def window(place: Place, tmp_path: Path) -> Iterator[Window]:
     pawl = (sys.executable, "-m", "pawl", "-C", str(place.workspace), "--model", place.model(FIX))
-    found = Window(tmp_path / "tmux", *pawl)
+    found = Window(tmp_path, *pawl)
     yield found
     found.tmux("kill-server")
 
