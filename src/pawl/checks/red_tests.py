@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 
 from pawl.checks.test_ids import file_of
 from pawl.code.languages import is_test
-from pawl.core.diagnostic import CheckResult
+from pawl.core.diagnostic import CheckResult, Severity
 
 _BEFORE_CODE = ("tests", "types", "diagnostics")
 """Checks that fail for tests of code that is not written yet."""
@@ -15,12 +15,13 @@ _OWN_FAULT = re.compile(r"^(?:SyntaxError|IndentationError|TabError|NameError)\b
 
 
 def is_for_want_of_code(result: CheckResult, paths: Iterable[str]) -> bool:
-    """Whether all that a check finds lies in the tests among the changed paths, and is no fault of their own."""
+    """Whether all errors that a check finds lie in the tests among the changed paths, and are no fault of their own."""
     written = frozenset(filter(is_test, paths))
     return result.step.partition(" ")[0] in _BEFORE_CODE and all(
         _OWN_FAULT.search(f"{one.code}: {one.message}") is None
         and not written.isdisjoint((one.path, file_of(one.test)))
         for one in result.findings
+        if one.severity is Severity.ERROR
     )
 
 
