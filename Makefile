@@ -7,6 +7,7 @@ LOCK = $(UV) pip compile -q --universal --generate-hashes --no-annotate --no-hea
 UV = $$(command -v uv || echo $(BIN)/uv)
 WORKERS = 2
 PYTEST = $(BIN)/pytest -n $(WORKERS) --dist worksteal --durations 10 --durations-min 3
+NPM_TESTS = tests/npm
 # The files with tests of that mark: collecting all others takes longer than some of them run.
 MARKED = $$(grep -rl --include='test_*.py' 'mark\.$(1)' tests)
 
@@ -42,7 +43,7 @@ test-slow: environment ## run the exhaustive tests that the suite leaves out
 	$(PYTEST) -m slow --timeout 1800
 
 test-npm: environment ## run the tests on real projects, which install packages
-	$(PYTEST) -m npm --timeout 300 tests/npm
+	$(PYTEST) -m npm --timeout 300 $(NPM_TESTS)
 
 test-browser: web ## drive the page of 'pawl web' in Chromium; pictures in $PAWL_SHOTS, else in the folder for temporary files
 	$(PYTEST) -n 0 -m browser --timeout 300 tests/browser

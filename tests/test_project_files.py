@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -76,3 +77,30 @@ def test_the_locks_pin_what_the_project_asks_for():
     assert unlocked(runtime + groups["dev"], (ROOT / "requirements-dev.lock").read_text()) == []
     assert unlocked(groups["build"], (ROOT / "requirements-build.lock").read_text()) == []
     assert unlocked(["newcomer>=1"], (ROOT / "requirements.lock").read_text()) == ["newcomer"]
+
+
+def made_by_ci(folder: Path, npm: str) -> str:
+    """What `.ci/run` calls in a folder where nothing but that call is done, with this npm."""
+    programs = folder / "programs"
+    for path, text in {
+        folder / "scripts/setup": "true",
+        programs / "make": "shift; echo made $*",
+        programs / "npm": npm,
+    }.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+    (folder / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci/run", folder / ".ci/run")
+    given = {"PATH": f"{programs}:/usr/bin:/bin"}
+    ran = subprocess.run([folder / ".ci/run"], capture_output=True, text=True, env=given)
+    assert ran.returncode == 0, ran
+    return ran.stdout
+
+
+@pytest.mark.parametrize(("npm", "times"), [("exit 1", 1), ("exit 0", 2)])
+def test_ci_never_leaves_out_the_tools_of_python_and_runs_them_once(tmp_path: Path, npm: str, times: int):
+    made = [line for line in made_by_ci(tmp_path, npm).splitlines() if line.startswith("made test-npm")]
+    assert len(made) == times
+    assert "NPM_TESTS=tests/npm/test_python_tools.py" in made[0]
+    assert all("--ignore tests/npm/test_python_tools.py" in line for line in made[1:])

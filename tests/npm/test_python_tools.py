@@ -142,8 +142,13 @@ def test_an_environment_that_the_tool_made_is_found_and_tests_the_workspace(lay,
     assert suite(pawl.json("verify", "--all", code=1))["counts"]["failed"] == 2
 
 
-@pytest.mark.skipif(shutil.which("npm") is None, reason="mise is installed by npm")
+def registry_answers() -> bool:
+    return shutil.which("npm") is not None and subprocess.run(["npm", "ping"], capture_output=True).returncode == 0
+
+
 def test_the_node_of_mise_is_found_and_runs(lay, tmp_path):
+    if not registry_answers():
+        pytest.skip("mise is installed by npm")
     pawl = lay({"package.json": "{}", "mise.toml": '[tools]\nnode = "20"\n'})
     node = tmp_path / "node-20"
     (node / "bin").mkdir(parents=True)
