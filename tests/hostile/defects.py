@@ -157,8 +157,13 @@ def _shared_network(old: str) -> str:
 DEFECTS: Mapping[str, Defect] = {
     "git as it is configured": Defect(
         1,
-        ("commit with git clean", "commit with git process", "commit with all else that git runs"),
-        {"pawl.workspace.git:Git._git": _plain_git},
+        (
+            "commit with git clean",
+            "commit with git process",
+            "commit with git promisor",
+            "commit with all else that git runs",
+        ),
+        {"pawl.workspace.git:Git.ask": _plain_git},
     ),
     "hooks on the host": Defect(2, ("rewritten hook",), {"pawl.workspace.hook_runner:run_on_bench": _on_host}),
     "any program as a hook": Defect(
