@@ -48,9 +48,9 @@ def shop(place: Place, home: Path) -> Place:
 
 
 def answer(connection: Connection) -> None:
-    """The list of models, or the answer of one."""
+    """The list of models, or the answer of one. What cannot talk comes first in it, as at a real provider."""
     if connection.provider.requests[-1].target.endswith("/models"):
-        connection.send(models("small")[0])
+        connection.send(models("text-embedding-3", "dall-e-3", "small")[0])
     else:
         connection.send(whole(EVENTS, content_type="text/event-stream"))
 
@@ -122,6 +122,7 @@ def test_a_key_is_entered_in_the_session_and_shown_and_kept_nowhere(
     assert key not in seen.text
     kept = b"".join(one.read_bytes() for one in state_directory.rglob("*") if one.is_file())
     assert key.encode() not in kept and key in (home / ".config/pawl/.env").read_text()
+    assert (home / ".config/pawl/config.toml").read_text() == '[models]\ndefault = "openai/small"\n'
 
 
 def test_a_file_on_this_machine_is_found_loaded_and_saved(

@@ -103,12 +103,16 @@ def _tell(face: Face, found: tuple[ModelOffer, ...]) -> list[str]:
     return numbered
 
 
+def _chosen(face: Face, found: tuple[ModelOffer, ...], ways: str) -> str:
+    """Lists the offers and asks; a number stands for what is listed with it."""
+    numbered = _tell(face, found)
+    said = (face.line(f"which? [{ways}, Enter: none] ") or "").strip()
+    return numbered[int(said) - 1] if said.isdecimal() and 0 < int(said) <= len(numbered) else said
+
+
 def choose(shop: Project, face: Face, found: tuple[ModelOffer, ...]) -> str:
     """The model that the user names; empty for none."""
-    numbered = _tell(face, found)
-    said = (face.line("which? [number, provider/name, k enter a key, Enter: none] ") or "").strip()
-    if said.isdigit() and 0 < int(said) <= len(numbered):
-        said = numbered[int(said) - 1]
+    said = _chosen(face, found, "number, provider/name, k enter a key")
     by_key = {one.key_name: one for one in found if one.key_name}
     if said in by_key:
         return _with_workspace_key(shop, face, by_key[said])
@@ -141,10 +145,7 @@ def _saved_key(shop: Project, face: Face, name: str, value: str) -> str:
     place = f"{short_path(file, shop.config.home)}, which only you can read" if file else "the keyring of this system"
     face.out.say(f"{name} is saved in {place}")
     found = tuple(one for one in found_here(shop) if name in one.where)
-    _tell(face, found)
-    said = (face.line("which? [number or provider/name, Enter: none] ") or "").strip()
-    models = [model for one in found for model in one.models]
-    return models[int(said) - 1] if said.isdigit() and 0 < int(said) <= len(models) else said
+    return _chosen(face, found, "number or provider/name")
 
 
 def accept(shop: Project, face: Face, model: str, *, test: bool = True, save: bool = True) -> bool:

@@ -223,7 +223,7 @@ class Actions:
         said = (self._sitting.face.line("which? [number or id, Enter: none] ") or "").strip()
         if not said:
             return
-        chosen = choices[int(said) - 1][0] if said.isdigit() and 0 < int(said) <= len(choices) else said
+        chosen = choices[int(said) - 1][0] if said.isdecimal() and 0 < int(said) <= len(choices) else said
         self.resume(chosen)
 
     def _choices(self) -> list[tuple[str, str, str]]:
@@ -293,7 +293,7 @@ class Actions:
             words = (self._sitting.face.line("go back to before which request? [number, Enter: none] ") or "").strip()
         if not words:
             return
-        if not words.isdigit() or not 0 < int(words) <= len(runs):
+        if not words.isdecimal() or not 0 < int(words) <= len(runs):
             raise UsageError(f"there is no request {words!r}", advice=f"the requests are 1 to {len(runs)}")
         back = [run for run in reversed(runs[int(words) - 1 :]) if entries[run]]
         for run in back:
@@ -505,7 +505,7 @@ class Actions:
             self._say("no tool was called yet")
             return
         newest, back = self._shown_call
-        back = int(words) if words.isdigit() else back + 1 if newest is calls[-1] else 0
+        back = int(words) if words.isdecimal() else back + 1 if newest is calls[-1] else 0
         if back >= len(calls):
             self._say(f"there is no earlier call; the latest {len(calls)} are kept")
             back = -1
