@@ -63,7 +63,7 @@ OUTERMOST = frozenset({"benchmarks/repair_package.py", "benchmarks/repair_right.
 
 ROOM_LINES = {
     "ui": 13500,  # A window that changes its size; `pawl queue`; the page shows specifications; `pawl spec`.
-    "agent": 22820,  # What each part of a request names is held against the change; proofs outside the set folders run.
+    "agent": 23060,  # Issues of other specifications; workers of a queue that agree, in order of arrival.
     "repair": 11550,  # Reports that a project makes itself; clues beside the tests; stages of a search.
     "checks": 11720,  # Answers in data, what tests lean on; tests that a request names outside the set folders.
     "code": 7000,  # Tests by their titles; an edit is tried before it is made; words of pieces that are gone.

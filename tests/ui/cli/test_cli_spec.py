@@ -11,6 +11,8 @@ import pytest
 from ui.cli.console import Pawl
 from ui.cli.test_cli_docs import ROOT, keys
 
+from pawl.agent.specification.task_list import read_tasks
+
 SPEC = """\
 # Feature Specification: Word count
 
@@ -121,8 +123,49 @@ def test_tasks_go_to_issues_and_come_back_ticked_and_with_new_ones(repository: P
     tasks = (repository.workspace / "specs/001-word-count/tasks.md").read_text()
     assert tasks.startswith(TASKS.replace("[ ] T001", "[x] T001").rstrip())
     assert "- [ ] T006 Count bytes in src/wc/bytes.py" in tasks
-    again = repository.json("spec", "issues", "import", name, "--dry-run")
-    assert again["ticked"] == []
+    again = repository.json("spec", "issues", "import", name)
+    assert again == {"spec": "001-word-count", "ticked": [], "reopened": [], "new": [], "entry": None}
+
+
+@pytest.mark.spec("E11")
+@pytest.mark.parametrize("name", ["issues.json", "issues.md"])
+def test_issues_of_another_specification_keep_their_files_proof_and_dependencies(repository: Pawl, name: str):
+    details = "  - Files: src/cart.py, src/prices.py\n  - Proof: `pytest a b`, `tests/test_c.py`\n  - Test first: yes\n"
+    theirs = f"## Phase 1\n- [ ] T001 Sum up\n{details}- [x] T002 Show it in b.py (depends on T001), FR-002\n"
+    laid(repository.workspace, tasks=TASKS)
+    other = repository.workspace / "specs/002-shop/tasks.md"
+    other.parent.mkdir()
+    other.write_text(theirs)
+    assert repository("spec", "issues", "export", name, "--spec", "2").code == 0
+    found = repository.json("spec", "issues", "import", name, "--spec", "1")
+    assert (found["ticked"], found["new"]) == ([], ["T006", "T007"])
+    told = (repository.workspace / "specs/001-word-count/tasks.md").read_text()
+    assert f"- [ ] T006 Sum up\n{details}- [x] T007 Show it in b.py (depends on T006), FR-002\n" in told
+    first, second = read_tasks(told).tasks[5:]
+    assert first.files == ("src/cart.py", "src/prices.py") and first.proof == ("pytest a b", "tests/test_c.py")
+    assert first.test_first and second.after == ("T006",) and second.covers == ("FR-002",)
+    assert repository.json("spec", "issues", "import", name, "--spec", "1")["new"] == []
+
+
+@pytest.mark.spec("E11")
+def test_issues_of_the_host_are_known_by_their_number_and_open_a_task_when_they_are_reopened(repository: Pawl):
+    laid(repository.workspace, tasks=TASKS.replace("[ ] T002", "[x] T002"))
+    tasks = repository.workspace / "specs/001-word-count/tasks.md"
+
+    def imported(**more: str) -> dict:
+        rows = [{"number": 7, "title": more.pop("title", "Bytes"), "state": "OPEN", "body": "Files: bytes.py\n"}]
+        rows += [{"number": 2, "title": "T002: Counter", "state": "OPEN", **more}]
+        (repository.workspace / "gh.json").write_text(json.dumps(rows))
+        return repository.json("spec", "issues", "import", "gh.json")
+
+    # One that was never closed says nothing against a task that is done.
+    assert imported()["new"] == ["T006"] and "[x] T002" in tasks.read_text()
+    assert "- [ ] T006 Bytes (#7)\n  - Files: bytes.py\n" in tasks.read_text()
+    again = imported(title="Count bytes", stateReason="REOPENED")
+    assert (again["new"], again["reopened"]) == ([], ["T002"]) and "[ ] T002" in tasks.read_text()
+    (repository.workspace / "gh.json").write_text('[{"number": 9, "title": "x", "body": "Depends on: T099"}]')
+    lost = repository("spec", "issues", "import", "gh.json")
+    assert lost.code == 42 and "'x' depends on T099, which is no task here" in lost.err, lost
 
 
 @pytest.mark.spec("E11")
@@ -188,6 +231,8 @@ def test_tasks_go_to_the_issues_of_the_host_once_and_come_back_by_their_state(re
     (host / "issues.json").write_text(issues.replace('"OPEN"', '"CLOSED"', 1))
     found = repository.json("spec", "issues", "import", "--github")
     assert (found["ticked"], found["new"]) == (["T001"], ["T006"])
+    # An issue that became a task is that task's issue.
+    assert repository.json("spec", "issues", "export", "--github")["created"] == []
     assert "- [x] T006 Count bytes (#1)" in (repository.workspace / "specs/001-word-count/tasks.md").read_text()
     standings = {one["id"]: one["standing"] for one in repository.json("spec", "status")["tasks"]}
     # Whoever closes an issue has proved nothing.

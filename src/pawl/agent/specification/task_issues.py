@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pawl.agent.specification.spec_folder import SpecFolder
-from pawl.agent.specification.task_list import TaskList, read_tasks
+from pawl.agent.specification.task_list import SpecTask, TaskList, read_tasks
 from pawl.core.errors import UsageError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import Unreadable, read_json
@@ -17,7 +18,12 @@ from pawl.workspace.pull_request import call_gh, hosted
 
 VERSION = 1
 _TITLE = re.compile(r"^(?P<id>T\d{1,6})\b[.:]?\s*(?P<what>.*)$")
-_CLOSED = re.compile(r"(?mi)^State:\s*closed")
+_NUMBER = re.compile(r"\s*\(#(?P<number>\d+)\)")
+_STATE = re.compile(r"(?mi)^State:\s*(?P<state>closed|reopened)\b")
+_OWNER = re.compile(r"(?m)^# Issues of (?P<name>\S+)\s*$")
+_DETAIL = re.compile(r"(?mi)^(?P<name>Files|Depends on|Proof|Test first|Requirements):[ \t]*(?P<text>\S.*?)\s*$")
+_IDS = re.compile(r"\bT\d{1,6}\b")
+PHASE = "Phase: Issues"
 _HEAD = re.compile(r"^## (?P<title>.+?)\s*$", re.MULTILINE)
 
 
@@ -28,36 +34,46 @@ class TaskIssue:
     title: str
     body: str = ""
     state: str = "open"
-    """`open` or `closed`."""
+    """`open`, `closed` or `reopened`."""
     labels: tuple[str, ...] = ()
     number: int | None = None
     """Of the issue at the host."""
+    foreign: bool = False
+    """The number of its task is that of another specification."""
 
     @property
     def task(self) -> str:
         found = _TITLE.match(self.title)
         return found["id"].upper() if found else ""
 
+    @property
+    def what(self) -> str:
+        found = _TITLE.match(self.title)
+        return found["what"] if found else self.title
+
 
 def issues_of(spec: SpecFolder, tasks: TaskList) -> tuple[TaskIssue, ...]:
     return tuple(
         TaskIssue(
             title=f"{one.id}: {one.what}",
-            body="\n".join(
-                line
-                for line in (
-                    f"Task of {spec.path}/tasks.md, {one.phase}".rstrip(", "),
-                    f"Files: {', '.join(one.files)}" if one.files else "",
-                    f"Depends on: {', '.join(one.after)}" if one.after else "",
-                    f"Proof: {', '.join(one.proof)}" if one.proof else "",
-                )
-                if line
-            ),
+            body="\n".join(_body(spec, one)),
             state="closed" if one.done else "open",
             labels=tuple(filter(None, (spec.name, one.story))),
         )
         for one in tasks.tasks
     )
+
+
+def _body(spec: SpecFolder, task: SpecTask) -> Iterator[str]:
+    yield f"Task of {spec.path}/tasks.md, {task.phase}".rstrip(", ")
+    details = (
+        ("Files", task.files),
+        ("Depends on", task.after),
+        ("Proof", tuple(f"`{one}`" for one in task.proof)),
+        ("Test first", ("yes",) * task.test_first),
+        ("Requirements", task.covers),
+    )
+    yield from (f"{name}: {', '.join(some)}" for name, some in details if some)
 
 
 def as_json(spec: SpecFolder, issues: Iterable[TaskIssue]) -> str:
@@ -72,15 +88,16 @@ def as_markdown(spec: SpecFolder, issues: Iterable[TaskIssue]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def read_issues(text: str, where: str) -> tuple[TaskIssue, ...]:
-    """Of a file in JSON, also as `gh issue list --json` writes it, or in Markdown."""
-    found = _from_json(text, where) if text.lstrip()[:1] in ("{", "[") else _from_markdown(text)
+def read_issues(text: str, where: str, spec: str) -> tuple[TaskIssue, ...]:
+    """Of a file in JSON, also as `gh issue list --json` writes it, or in Markdown. In a file of another specification
+    the numbers of tasks are not those of this one: they get a name of their own."""
+    found, owner = _from_json(text, where) if text.lstrip()[:1] in ("{", "[") else _from_markdown(text)
     if not found:
         raise UsageError(f"{where!r} holds no issue", advice="its form is that of 'pawl spec issues export'")
-    return found
+    return tuple(replace(one, foreign=owner not in ("", spec)) for one in found)
 
 
-def _from_json(text: str, where: str) -> tuple[TaskIssue, ...]:
+def _from_json(text: str, where: str) -> tuple[tuple[TaskIssue, ...], str]:
     try:
         value: Any = read_json(text)
     except (Unreadable, ValueError) as error:
@@ -92,49 +109,95 @@ def _from_json(text: str, where: str) -> tuple[TaskIssue, ...]:
         TaskIssue(
             title=" ".join(str(one["title"]).split()),
             body=str(one.get("body") or ""),
-            state=str(one.get("state") or "open").lower(),
+            state=_state(str(one.get("state") or "open"), str(one.get("stateReason") or "")),
             number=one["number"] if isinstance(one.get("number"), int) else None,
         )
         for one in rows
-    )
+    ), str(value.get("spec") or "") if isinstance(value, Mapping) else ""
 
 
-def _from_markdown(text: str) -> tuple[TaskIssue, ...]:
+def _state(state: str, reason: str) -> str:
+    return "reopened" if (state.lower(), reason.lower()) == ("open", "reopened") else state.lower()
+
+
+def _from_markdown(text: str) -> tuple[tuple[TaskIssue, ...], str]:
     heads = list(_HEAD.finditer(text))
     ends = (*(one.start() for one in heads[1:]), len(text))
     bodies = (text[one.end() : end].strip() for one, end in zip(heads, ends, strict=False))
+    states = ((body, _STATE.search(body)) for body in bodies)
+    owner = _OWNER.search(text)
     return tuple(
-        TaskIssue(title=one["title"], body=body, state="closed" if _CLOSED.search(body) else "open")
-        for one, body in zip(heads, bodies, strict=True)
-    )
+        TaskIssue(title=one["title"], body=body, state=state["state"].lower() if state else "open")
+        for one, (body, state) in zip(heads, states, strict=True)
+    ), owner["name"] if owner else ""
 
 
-def imported(tasks: TaskList, issues: Iterable[TaskIssue]) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """The file with what the issues say: those that are ticked, and those that are new, at its end."""
-    known = {one.id: one for one in tasks.tasks}
-    several = tuple(issues)
-    ticked = tuple(
-        one.task for one in several if one.state == "closed" and one.task in known and not known[one.task].done
-    )
-    text = tasks.ticked(set(ticked)).rstrip("\n")
-    last = max(int(one[1:]) for one in known)
-    width, new = max(len(one) - 1 for one in known), list[str]()
-    lines: list[str] = []
-    for one in several:
-        if one.task in known:
-            continue
-        last += 1
-        new.append(f"T{last:0{width}d}")
-        what = re.sub(r"^T\d+[.:]?\s*", "", one.title)
-        lines.append(
-            f"- [{'x' if one.state == 'closed' else ' '}] {new[-1]} {what}"
-            + (f" (#{one.number})" if one.number else "")
-        )
-    if lines:
-        text += "\n\n## Phase: Issues\n\n" + "\n".join(lines)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedIssues:
+    text: str
+    """Of tasks.md, with what the issues say."""
+    ticked: tuple[str, ...] = ()
+    reopened: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
+
+
+def known_task(tasks: TaskList, issue: TaskIssue) -> SpecTask | None:
+    """The task of an issue: by its own number in the title, by the issue's number, or else by the title."""
+    for one in tasks.tasks:
+        if one.id == issue.task and not issue.foreign:
+            return one
+    for one in tasks.tasks:
+        at_host = _NUMBER.search(one.what)
+        if at_host and issue.number is not None:
+            if int(at_host["number"]) == issue.number:
+                return one
+        elif _plain(one.what) == _plain(issue.what):
+            return one
+    return None
+
+
+def _plain(what: str) -> str:
+    """Without what an import changes: the number of the issue, and those of tasks."""
+    return _IDS.sub("T", _NUMBER.sub("", what)).strip()
+
+
+def imported(tasks: TaskList, issues: Iterable[TaskIssue]) -> ImportedIssues:
+    """Tasks are ticked or opened as their issues say, and issues without a task become tasks at the end."""
+    pairs = [(issue, known_task(tasks, issue)) for issue in issues]
+    ticked = tuple(one.id for issue, one in pairs if one and issue.state == "closed" and not one.done)
+    reopened = tuple(one.id for issue, one in pairs if one and issue.state == "reopened" and one.done)
+    text = read_tasks(tasks.ticked(ticked)).reopened(reopened).rstrip("\n")
+    last, width = max(int(one.id[1:]) for one in tasks.tasks), max(len(one.id) - 1 for one in tasks.tasks)
+    fresh = [issue for issue, one in pairs if one is None]
+    new = tuple(f"T{number:0{width}d}" for number in range(last + 1, last + 1 + len(fresh)))
+    ids = {one.id: one.id for one in tasks.tasks if not any(issue.foreign for issue in fresh)}
+    ids |= {issue.task: one.id for issue, one in pairs if one and issue.task}
+    ids |= {issue.task: one for issue, one in zip(fresh, new, strict=True) if issue.task}
+    if fresh:
+        heads = [one["title"] for one in _HEAD.finditer(text)]
+        text += "\n" if heads and heads[-1] == PHASE else f"\n\n## {PHASE}\n\n"
+        text += "\n".join(line for issue, one in zip(fresh, new, strict=True) for line in _lines(issue, one, ids))
     made = f"{text}\n"
     read_tasks(made)
-    return made, ticked, tuple(new)
+    return ImportedIssues(text=made, ticked=ticked, reopened=reopened, new=new)
+
+
+def _lines(issue: TaskIssue, name: str, ids: Mapping[str, str]) -> Iterator[str]:
+    """The issue as a task, with what its body says in the words of tasks.md."""
+    at_host = f" (#{issue.number})" if issue.number and not _NUMBER.search(issue.what) else ""
+    what = _IDS.sub(lambda found: ids.get(found[0], found[0]), issue.what)
+    yield f"- [{'x' if issue.state == 'closed' else ' '}] {name} {what}{at_host}"
+    for detail in _DETAIL.finditer(issue.body):
+        text = detail["text"]
+        if detail["name"].lower() == "depends on":
+            lost = [one for one in _IDS.findall(text) if one not in ids]
+            if lost:
+                raise UsageError(
+                    f"{issue.title!r} depends on {lost[0]}, which is no task here and no issue that is imported",
+                    advice="export that one too, or take it out of the body",
+                )
+            text = _IDS.sub(lambda found: ids[found[0]], text)
+        yield f"  - {detail['name']}: {text}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,18 +215,19 @@ class HostedIssues:
         return call_gh((program, *words, "--repo", f"{name.host}/{name.name}"), environment)
 
     def listed(self) -> tuple[TaskIssue, ...]:
-        fields = "title,body,state,number"
+        fields = "title,body,state,stateReason,number"
         text = self._gh(
             "issue", "list", "--state", "all", "--label", self.spec.name, "--limit", "1000", "--json", fields
         )
-        return _from_json(text, "gh issue list")
+        return _from_json(text, "gh issue list")[0]
 
-    def export(self, issues: Iterable[TaskIssue]) -> tuple[str, ...]:
+    def export(self, tasks: TaskList) -> tuple[str, ...]:
         """Creates those whose task has none yet; their addresses."""
         self._gh("label", "create", self.spec.name, "--force")
-        there = {one.task for one in self.listed()}
+        found = (known_task(tasks, one) for one in self.listed())
+        there = {one.id for one in found if one}
         made = []
-        for one in issues:
+        for one in issues_of(self.spec, tasks):
             if one.task not in there and one.state == "open":
                 words = ("issue", "create", "--title", one.title, "--body", one.body, "--label", self.spec.name)
                 made.append(self._gh(*words).strip())

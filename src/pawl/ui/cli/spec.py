@@ -286,10 +286,10 @@ def _issues(shop: Project, call: Call) -> int:
     one = found_spec(shop, options.spec or "")
     tasks = one.tasks()
     if action == "export":
-        found = task_issues.issues_of(one, tasks)
         if options.github:
-            made = task_issues.HostedIssues(spec=one).export(found)
+            made = task_issues.HostedIssues(spec=one).export(tasks)
             return call.answer({"spec": one.name, "created": made}, "\n".join(made) or "every task has an issue")
+        found = task_issues.issues_of(one, tasks)
         markdown = rest[0].endswith((".md", ".markdown"))
         text = (task_issues.as_markdown if markdown else task_issues.as_json)(one, found)
         Path(rest[0]).write_text(text, "utf-8")
@@ -299,13 +299,13 @@ def _issues(shop: Project, call: Call) -> int:
     if options.github:
         issues = task_issues.HostedIssues(spec=one).listed()
     else:
-        issues = task_issues.read_issues(
-            given_bytes(rest[0], MOST_BYTES, "the file of issues").decode("utf-8", "replace"), rest[0]
-        )
-    text, ticked, new = task_issues.imported(tasks, issues)
-    entry = None if options.dry_run else one.write({"tasks.md": text}, f"issues of {one.name}")
-    told = f"ticked: {', '.join(ticked) or 'none'}; new: {', '.join(new) or 'none'}"
-    return call.answer({"spec": one.name, "ticked": ticked, "new": new, "entry": entry}, told)
+        text = given_bytes(rest[0], MOST_BYTES, "the file of issues").decode("utf-8", "replace")
+        issues = task_issues.read_issues(text, rest[0], one.name)
+    news = task_issues.imported(tasks, issues)
+    entry = None if options.dry_run else one.write({"tasks.md": news.text}, f"issues of {one.name}")
+    ids = {"ticked": news.ticked, "reopened": news.reopened, "new": news.new}
+    told = "; ".join(f"{name}: {', '.join(some) or 'none'}" for name, some in ids.items())
+    return call.answer({"spec": one.name, **ids, "entry": entry}, told)
 
 
 def _progress(call: Call, line: str) -> None:
