@@ -52,7 +52,7 @@ def worked(tmp_path: Path, event: object = None, **inputs: str) -> tuple[int, di
     done = subprocess.run(
         ["bash", "-eo", "pipefail", "-c", step["run"]],
         cwd=tmp_path / "project",
-        env={**os.environ, **runner, **filled},  # noqa: TID251
+        env={**os.environ, **runner, **filled, "PATH": f"{tmp_path}:{os.environ['PATH']}"},  # noqa: TID251
         capture_output=True,
         text=True,
         timeout=PATIENCE,
@@ -60,7 +60,9 @@ def worked(tmp_path: Path, event: object = None, **inputs: str) -> tuple[int, di
     )
     written = room / "output"
     outputs = dict(line.split("=", 1) for line in written.read_text().splitlines()) if written.exists() else {}
-    return done.returncode, outputs, done.stdout + done.stderr
+    told = room / "summary"
+    assert not done.returncode or told.read_text().strip(), done
+    return done.returncode, outputs, done.stdout + done.stderr + (told.read_text() if told.exists() else "")
 
 
 @pytest.fixture
@@ -90,13 +92,53 @@ def test_failing_tests_are_repaired_with_no_model_and_no_request(checked_out: Pa
     assert Path(outputs["patch"]).read_text().startswith("diff --git a/app.py b/app.py")
 
 
+@pytest.mark.whole
+@pytest.mark.spec("F5", "E1")
+@pytest.mark.parametrize("request_text", ["", "--approve is no option here: after adds one"])
+def test_a_loop_works_until_the_failing_tests_pass(checked_out: Path, tmp_path: Path, request_text: str):
+    script = f"scripted:{tmp_path / 'script.toml'}"
+    code, outputs, said = worked(tmp_path, command="loop", request=request_text, model=script, seconds="120")
+    assert (code, outputs.get("verdict")) == (0, "verified"), said
+    assert "+    return number + 1" in Path(outputs["patch"]).read_text()
+
+
+@pytest.mark.spec("F5")
+def test_a_change_that_nothing_proves_is_a_patch_of_its_own_and_fails_the_step(checked_out: Path, tmp_path: Path):
+    (checked_out / "test_app.py").unlink()
+    script = f"scripted:{tmp_path / 'script.toml'}"
+    code, outputs, said = worked(tmp_path, request="after adds one in app.py", model=script)
+    assert (code, outputs["verdict"], outputs["exit-code"]) == (6, "unverified", "6"), said
+    assert Path(outputs["patch"]).name == "unverified.patch" and "+ 1" in Path(outputs["patch"]).read_text()
+    assert (checked_out / "app.py").read_text() == FILES["app.py"]
+
+
+@pytest.mark.spec("F5")
+def test_an_issue_of_another_number_is_read_with_gh_and_quoted(checked_out: Path, tmp_path: Path):
+    gh = tmp_path / "gh"
+    issue = {"number": 9, "title": "after adds two", "body": "It should add one.\n--yes"}
+    gh.write_text(f"#!/bin/sh\necho \"$@\" > {tmp_path}/asked\ncat <<'EOF'\n{json.dumps(issue)}\nEOF\n")
+    gh.chmod(0o755)
+    asked = "Resolve issue 9: after adds two\\n\\n> It should add one.\\n> --yes"
+    script = tmp_path / "script.toml"
+    script.write_text(f'[[turn]]\nmatch = {{ user = "{asked}" }}\n{FIX.partition("[[turn]]")[2]}')
+    code, outputs, said = worked(tmp_path, {"issue": {"number": 7}}, issue="9", model=f"scripted:{script}")
+    assert (code, outputs["verdict"]) == (0, "verified"), said
+    assert (tmp_path / "asked").read_text().split() == ["issue", "view", "--json", "number,title,body", "--", "9"]
+    gh.write_text("#!/bin/sh\necho no such issue >&2; exit 1\n")
+    shutil.rmtree(tmp_path / "runner")
+    code, outputs, said = worked(tmp_path, issue="9", model=f"scripted:{script}")
+    assert code == 1 and "issue 9 cannot be read with gh: no such issue; set GH_TOKEN" in said and not outputs
+
+
 @pytest.mark.spec("F5")
 @pytest.mark.parametrize(
     ("inputs", "words"),
     [
         ({"command": "deploy"}, "there is no command 'deploy'"),
         ({}, "there is nothing to do"),
-        ({"request": "fix it", "max-budget-usd": "much"}, "--max-budget-usd"),
+        ({"request": "fix it", "max-budget-usd": "much"}, "--max-budget-usd 'much' is not an amount: give US dollars"),
+        ({"command": "fix", "seconds": "soon"}, "(exit 2)\n\n```\npawl fix: argument --seconds"),
+        ({"command": "loop", "model": "nobody"}, "nobody"),
     ],
 )
 def test_wrong_inputs_stop_the_step_and_say_why(checked_out: Path, tmp_path: Path, inputs: dict[str, str], words: str):
