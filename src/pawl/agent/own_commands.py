@@ -8,11 +8,11 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from pawl.agent.policy import narrowed, rules_of
-from pawl.agent.skill_library import Skill, parted, skills_of
+from pawl.agent.skill_library import Skill, listed_words, parted, skills_of
 from pawl.agent.tools.tool_registry import bounded
 from pawl.core.display import safe_text
 from pawl.core.execution import Completed, Execution, Network
@@ -43,7 +43,6 @@ _SECONDS = 60.0
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _PLACE = re.compile(r"\$(?:ARGUMENTS(?:\[(?P<index>\d)\])?|(?P<number>\d)\b)")
 _RUNS = re.compile(r"(?:^|(?<=\s))!`([^`\n]+)`")
-_TOOL = re.compile(r"[^\s,(]+(?:\([^)]*\))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +98,7 @@ def _of_skill(skill: Skill) -> OwnCommand:
         text=skill.read(),
         model=skill.says("model"),
         source=skill.source,
-        tools=_tools(skill.fields),
+        tools=listed_words(skill.fields.get("allowed-tools")) or (),
     )
 
 
@@ -126,15 +125,8 @@ def _command(name: str, text: str, source: str) -> OwnCommand:
         text=body.strip(),
         model=said.get("model", "").strip("\"'"),
         source=source,
-        tools=_tools(fields),
+        tools=listed_words(fields.get("allowed-tools")) or (),
     )
-
-
-def _tools(fields: Mapping[str, object]) -> tuple[str, ...]:
-    given = fields.get("allowed-tools")
-    if isinstance(given, list):
-        return tuple(map(str, given))
-    return tuple(_TOOL.findall(given)) if isinstance(given, str) else ()
 
 
 @dataclass(slots=True)

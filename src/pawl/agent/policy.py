@@ -301,8 +301,10 @@ def _with_agents(
             source=one.source,
             description=one.description,
             prompt=one.prompt,
-            tools=(artisan.tools if one.tools is None else artisan.tools & one.tools) - one.denied,
-            own=_own_of(one, usable),
+            tools=_tools_of(one, artisan),
+            own=_own_of(one, usable, own),
+            turns=one.turns,
+            skills=one.skills,
             example=(),
         )
         for name, one in agents.items()
@@ -312,10 +314,18 @@ def _with_agents(
     return {**roles, RoleName.ARTISAN: sends, **made}
 
 
-def _own_of(one: SubAgent, usable: frozenset[str]) -> frozenset[str] | None:
+def _tools_of(one: SubAgent, artisan: Role) -> frozenset[str]:
+    named = (artisan.tools if one.tools is None else artisan.tools & one.tools) - one.denied
+    kinds = allowances().tools
+    return frozenset(tool for tool in named if kinds[tool] is ToolKind.READS) if one.reads_only else named
+
+
+def _own_of(one: SubAgent, usable: frozenset[str], own: Mapping[str, ToolKind]) -> frozenset[str] | None:
     """The tools of the user's own that a sub-agent names; None where it names none and gives none up."""
     if one.tools is None and not one.denied:
         return None
+    if one.reads_only:
+        usable = frozenset(tool for tool in usable if own[tool] is ToolKind.READS)
     named = usable if one.tools is None else frozenset(tool for tool in usable if names_tool(one.tools, tool))
     left = frozenset(tool for tool in named if not names_tool(one.denied, tool))
     return left | (usable & {MCP_SEARCH, MCP_CALL} if left else frozenset())

@@ -66,6 +66,10 @@ class Role(RoleFile):
     """The file it comes from."""
     own: frozenset[str] | None = None
     """Of the tools of the user's own, those that it has; None for each whose kind it has a tool of."""
+    turns: int = 0
+    """The most that it has when it is sent; 0 for its share."""
+    skills: tuple[str, ...] = ()
+    """Whose texts it is given as it begins."""
 
     @property
     def examples(self) -> tuple[Example, ...]:

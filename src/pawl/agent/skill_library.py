@@ -35,6 +35,7 @@ MOST_TOLD = 6_000
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _BARE = re.compile(r"[^\s>|\"'\[{&*!%@`#][^#]*")
 """A value that is the same text in YAML and without it."""
+_WORD = re.compile(r"[^\s,\[\]\"'(]+(?:\([^)]*\))?")
 _FOLDER = re.compile(r"\$\{(?:CLAUDE|PAWL)_SKILL_DIR\}")
 _HEAD = """\
 Skills say how a kind of work is done well. Before you do such work read its skill with read_skill; follow it as far as
@@ -195,6 +196,8 @@ def _skill_files(place: Folder) -> Iterator[tuple[str, str, Callable[[], str]]]:
 def parted(text: str, faults: list[str]) -> tuple[Mapping[str, object], str]:
     """The fields of the front matter and the rest. What is no YAML is read line by line, as others do."""
     plain, body = front_matter(text)
+    if body == text:
+        return {}, body
     lines = text.partition("\n---")[0].splitlines()[1:]
     if all(re.match(r"[\w-]+:", line) for line in lines) and all(map(_BARE.fullmatch, plain.values())):
         return plain, body
@@ -207,6 +210,16 @@ def parted(text: str, faults: list[str]) -> tuple[Mapping[str, object], str]:
         faults.append(f"its front matter is not YAML: {problem}")
         return plain, body
     return (fields, body) if isinstance(fields, dict) else (plain, body)
+
+
+def listed_words(given: object) -> tuple[str, ...] | None:
+    """The names in a field of front matter, a text or a list; None for anything else, and for a text that has none."""
+    if isinstance(given, list | tuple):
+        return tuple(given) if all(isinstance(one, str) and one for one in given) else None
+    # What was read line by line may be the first line of more.
+    if not isinstance(given, str) or re.match(r"[>|&!{]", given):
+        return None
+    return tuple(_WORD.findall(given)) or None
 
 
 def _faults(skill: Skill) -> Iterable[str]:

@@ -32,6 +32,7 @@ from pawl.agent.record import RunRecord, WorkName
 from pawl.agent.replay import ReplayLog, TalkEvents, TapedModel, TapedTools
 from pawl.agent.roles import Role
 from pawl.agent.run_hooks import Hooking
+from pawl.agent.skill_library import skills_of
 from pawl.agent.tools.toolbox import DELEGATE, Others, TeamDesk
 from pawl.agent.works import BenchWorks
 from pawl.core.diagnostic import Status
@@ -335,16 +336,18 @@ class Talker:
             heard=partial(self._heard, tape) if line.stage is None else tuple,
             found=partial(self._tested, tape, waits=asks_once) if self._works_alone(line) else tuple,
             stopping=partial(hooking.sending_back, tape, line) if line.stage is None else lambda text: (),
-            limits=self._limits(sent=line.sent),
+            limits=self._limits(role) if line.sent else self.config.budget,
             is_spent=models.router.ledger.share(SHARE / min(self.beside, SHARE - 1)) if line.sent else lambda: False,
             sampling=replace(usual, max_output=longest, temperature=warmth),
             detail=Detail(shop.config.settings.detail),
             cancel=self.cancel,
         )
 
-    def _limits(self, *, sent: bool) -> Budget:
+    def _limits(self, role: Role) -> Budget:
+        """Of one who is sent."""
         whole = self.config.budget
-        return replace(whole, turns=max(2, whole.turns // SHARE)) if sent else whole
+        share = max(2, whole.turns // SHARE)
+        return replace(whole, turns=min(share, role.turns or share))
 
     def _temperature(self, role: Role, usual: float) -> float:
         """A role of the user's own keeps its figure everywhere; those of Pawl have theirs in tiers (E2, A10)."""
@@ -397,7 +400,15 @@ class Talker:
             known = (*self.standing, *self._found(line))
             made: Any = {name: known}
             self.record.keep(replace(self.record.data, **made))
-        return known
+        return (*known, *self._skill_texts(self.policy.role(line.role))) if line.sent else known
+
+    def _skill_texts(self, role: Role) -> tuple[str, ...]:
+        """The skills that a sub-agent begins with."""
+        if not role.skills:
+            return ()
+        skills = skills_of(self.shop.config, self.shop.workspace, self.shop.read_gate().shows)
+        found = (skills[name] for name in role.skills if name in skills)
+        return tuple(f"# Skill: {one.name}\n{one.read()}" for one in found if one.is_offered)
 
     def _found(self, line: TurnInput) -> tuple[str, ...]:
         """Code that the request may be about; a conversation of questions keeps what it began with, as caches do."""

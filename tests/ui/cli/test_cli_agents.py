@@ -127,6 +127,69 @@ def test_sub_agents_are_listed_shown_and_checked(project: Project):
     assert said.code != 0 and "there is no sub-agent 'nobody'" in said.err
 
 
+def head(fields: str) -> str:
+    return f"---\ndescription: one\n{fields}---\nText.\n"
+
+
+@pytest.mark.spec("F8", "D5")
+def test_the_fields_of_a_sub_agent_are_read_as_yaml_and_one_that_cannot_be_read_gives_it_nothing(project: Project):
+    agents = {
+        "listed": head("tools:\n  - Read\n  - Grep\n"),
+        "inline": head("tools: [Read, 'Grep']\n"),
+        "none": head("tools: []\n"),
+        "without": head("disallowedTools:\n  - Bash\n  - Edit\n  - WebFetch\n  - WebSearch\n"),
+        "plans": head("permissionMode: plan\n"),
+        "block": "---\ndescription: |\n  Two lines,\n  one text.\ntools: Read\n---\nText.\n",
+        "starred": head("tools: *\n"),
+    }
+    wrong = {
+        "mapping": head("tools: {Read: true}\n"),
+        "empty": head("tools:\n"),
+        "table": head("disallowedTools:\n  Bash: true\n"),
+        "broken": head("color: [\ndisallowedTools: >-\n  Bash\n"),
+        "turns": head("maxTurns: some\n"),
+    }
+    notes = {
+        "noted": head(
+            "tools: Bash(git diff *), Read\nisolation: worktree\npermissionMode: acceptEdits\nskills: nosuch\n"
+        )
+    }
+    every = {**agents, **wrong, **notes}
+    pawl = project({**SETTINGS, **{f".claude/agents/{name}.md": text for name, text in every.items()}})
+    assert pawl("trust").code == 0
+    found = {one["name"]: one for one in pawl.json("agents")["agents"]}
+    assert set(found) == {*agents, *notes}
+    tools = {name: set(one["tools"]) for name, one in found.items()}
+    reads = {"file_read", "file_search", "list_files", "outline"}
+    assert reads <= tools["listed"] == tools["inline"] and tools["none"] == set()
+    changing = {"run_command", "file_write", "strict_patch"}
+    assert changing <= tools["starred"]
+    for name in ("listed", "without", "plans", "block"):
+        assert reads <= tools[name] and not tools[name] & changing, name
+    assert found["block"]["description"] == "Two lines, one text."
+    faults = {(Path(one["path"]).stem, one["what"]) for one in pawl.json("agents", "check", code=52)["faults"]}
+    assert {name for name, _ in faults} == {*wrong, *notes, "starred"}
+    said = " ".join(what for name, what in faults if name == "noted")
+    for words in ("it has all of Bash", "'isolation' has no", "permissionMode 'acceptEdits'", "no skill 'nosuch'"):
+        assert words in said, said
+
+
+@pytest.mark.spec("F8", "D1")
+def test_a_sub_agent_begins_with_its_skills_and_has_no_more_turns_than_its_file_says(
+    project: Project, configured: Configured
+):
+    skill = "---\nname: form\ndescription: How notes look.\n---\nNotes are short. Canary: ibis.\n"
+    reviewer = REVIEWER.replace("model: sonnet", "skills: [form]\nmaxTurns: 2")
+    pawl = project({**FILES, ".claude/agents/code-reviewer.md": reviewer, ".claude/skills/form/SKILL.md": skill})
+    assert pawl("trust").code == 0
+    looks = [Said(calls=((f"t{at}", "file_read", '{"path": "app.py"}'),), stop="calls") for at in range(4)]
+    with model(configured, delegate("code-reviewer", "look at app.py"), *looks) as playing:
+        pawl("do", "--approve", "never", "--no-escalate", "write a note about app.py")
+    own = [request.body for request in playing.requests if "heron" in request.body.decode()]
+    assert len(own) == 2 and tools_of(own[0]) and not tools_of(own[1])
+    assert all("ibis" in body.decode() for body in own) and "ibis" not in playing.requests[0].body.decode()
+
+
 @pytest.mark.spec("D1", "F8")
 def test_hooks_hear_of_a_sub_agent_and_may_send_it_on(project: Project, configured: Configured, tmp_path: Path):
     pawl = project(FILES)
