@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import faulthandler
+import heapq
 import json
 import os
 import random
@@ -25,12 +26,9 @@ import nursery
 from hostile import commands
 from hostile.defects import DEFECTS
 from hostile.partners import Other, Partner
+from hostile.patience import Clock, tell_where
 from hostile.site import CANARY, KEY, Site, begin, shared_folder
 
-PATIENCE = 10.0
-"""Seconds after which a command hangs, but for those in which something of it was ready and others computed."""
-LONGEST = 120.0
-"""Seconds after which it hangs in any case."""
 CODES = frozenset({0, 1, 2, 3, 4, 5, 6, 41, 42, 44, 52, 53, 54, 75, 124, 127, 130, 141})
 """The exit codes that docs/commands.md has; `run` passes on those of its command."""
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200b]")
@@ -41,6 +39,8 @@ COMPUTED: Counter[str] = Counter()
 """Seconds of a processor that each command has had in all."""
 SECONDS: Counter[str] = Counter()
 """Seconds that each has taken in all."""
+WAITS: list[tuple[float, float, str]] = []
+"""The longest waits: seconds of a command's own until it ended or answered, those of the whole call, and its words."""
 
 Tree = dict[bytes, tuple[int, ...] | bytes]
 
@@ -122,10 +122,11 @@ class Case:
         """Runs a command and notes all that must not happen; `keeps`: a process of it may go on."""
         before = self.seen or self.look()
         started = os.times()
-        said = self._forked(words, stdin)
+        said, own = self._forked(words, stdin)
         spent = [now - then for now, then in zip(os.times(), started, strict=True)]
         COMPUTED[words[0]] += sum(spent[2:4])
         SECONDS[words[0]] += spent[4]
+        WAITS[:] = heapq.nlargest(3, [*WAITS, (own, spent[4], " ".join(words)[:120])])
         if TELL[0]:
             print(f"pawl {words} -> {said.code}\n{said.out[-2000:]!a}\n{said.err[-2000:]!a}", flush=True)
         self._judge(words, said, keeps=keeps)
@@ -165,7 +166,7 @@ class Case:
 
     def _judge(self, words: Sequence[str], said: Said, *, keeps: bool) -> None:
         if said.code is None:
-            self.note(words, f"hung for {PATIENCE:.0f} s in {said.err[-2000:]}")
+            self.note(words, f"hung in {said.err[-2000:]}")
         elif said.code not in CODES and words[0] != "run":
             self.note(words, f"exit code {said.code}")
         if "something unexpected" in said.out + said.err or (
@@ -194,7 +195,8 @@ class Case:
         beside |= tree(site.outside, b"../outside/") | tree(site.home, b"../home/")
         return beside | (tree(site.workspace) if not self.gone else {})
 
-    def _forked(self, words: Sequence[str], stdin: bytes | Partner) -> Said:
+    def _forked(self, words: Sequence[str], stdin: bytes | Partner) -> tuple[Said, float]:
+        """What it said, and the longest that it let anybody wait."""
         folder = self.site.folder / "tmp"
         streams = [folder / name for name in ("in", "out", "err")]
         if isinstance(stdin, bytes):
@@ -208,16 +210,20 @@ class Case:
         pid = os.fork()
         if pid == 0:
             self._become(words, streams if isinstance(stdin, bytes) else (streams[0], folder / "pipe", streams[2]))
+        longest = 0.0
         if not isinstance(stdin, bytes):
-            for problem in stdin(Other(pid, line, streams[1])):
-                self.note(words, problem)
+            other = Other(pid, line, streams[1])
+            stdin(other)
+            for problem in other.problems:
+                self.note(words, f"{problem} {streams[2].read_text(errors='replace')[-2000:]}")
             os.close(line)
-        code = _waited(pid)
+            longest = other.longest
+        code, had = _waited(pid)
         left = tuple(_ended_children())
         out, err = (each.read_bytes()[:5_000_000].decode("utf-8", "replace") for each in streams[1:])
         for each in (*streams, folder / "pipe"):
             each.unlink(missing_ok=True)
-        return Said(code, out, err, left)
+        return Said(code, out, err, left), max(longest, had)
 
     def _become(self, words: Sequence[str], streams: Sequence[Path]) -> None:
         """The rest of this process is a Pawl."""
@@ -277,36 +283,16 @@ def _record_requests(place: Path) -> None:
     ScriptedModel.stream = recorded
 
 
-def _waited(pid: int) -> int | None:
-    """The exit code, or None for a process that had to be ended."""
-    watched = os.pidfd_open(pid)
-    begun = seen = time.monotonic()
-    had, queued = 0.0, {}
-    ready: list[int] = []
-    while not ready and had < PATIENCE and seen < begun + LONGEST:
-        ready, _, _ = select.select([watched], [], [], 0.5)
-        now, waits = time.monotonic(), dict(_queued(pid))
-        kept_waiting = sum(wait - queued.get(task, 0) for task, wait in waits.items())
-        had += max(0.0, now - seen - kept_waiting / 1e9)
-        seen, queued = now, waits
+def _waited(pid: int) -> tuple[int | None, float]:
+    """The exit code, or None for a process that had to be ended, and the seconds that it had."""
+    clock, watched = Clock(pid), os.pidfd_open(pid)
+    ended = clock.until(watched)
     os.close(watched)
-    if not ready:
-        os.kill(pid, signal.SIGUSR1)
-        select.select([], [], [], 0.5)
+    if not ended:
+        tell_where(pid)
         os.kill(pid, signal.SIGKILL)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    return (code if code >= 0 else 128 - code) if ready else None
-
-
-def _queued(pid: int) -> Iterator[tuple[str, int]]:
-    """How long each task of a process and of what it started was ready while another one had the processor."""
-    with contextlib.suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):
-            place = f"/proc/{pid}/task/{task}"
-            with contextlib.suppress(OSError):
-                yield task, int(Path(place, "schedstat").read_bytes().split()[1])
-                for child in Path(place, "children").read_bytes().split():
-                    yield from _queued(int(child))
+    return (code if code >= 0 else 128 - code) if ended else None, clock.look()
 
 
 def _ended_children() -> Iterator[str]:

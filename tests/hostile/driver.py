@@ -21,7 +21,7 @@ sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 import users  # noqa: E402
 from hostile import commands, ingredients, redteam, scenarios  # noqa: E402
-from hostile.case import COMPUTED, SECONDS, TELL, Case, a_case, prepare  # noqa: E402
+from hostile.case import COMPUTED, SECONDS, TELL, WAITS, Case, a_case, prepare  # noqa: E402
 from hostile.defects import DEFECTS  # noqa: E402
 
 STORIES = {**scenarios.STORIES, **redteam.STORIES}
@@ -93,6 +93,8 @@ def _workspaces(options: argparse.Namespace) -> int:
             print(f"{number + 1} played, {found} with problems", flush=True)
     for how, taken in (("computed", COMPUTED), ("took", SECONDS)):
         print(f"{how}: {', '.join(f'{name} {seconds:.1f} s' for name, seconds in taken.most_common(8))}")
+    for own, whole, words in WAITS:
+        print(f"waited for {own:.1f} s ({whole:.1f} s in all): pawl {words!a}")
     seconds, computed = time.monotonic() - started, sum(os.times()[:4])
     told = f"{found} of {len(cases)} workspaces with problems"
     print(f"{told}, {seconds:.1f} s ({computed:.1f} s computed), seed {options.seed}")

@@ -7,59 +7,76 @@ import json
 import os
 import select
 import signal
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
-SECONDS = 60.0
-"""How long an answer may take on a busy machine."""
+from hostile.patience import LONGEST, PATIENCE, Clock, tell_where
+
 Message = Mapping[str, object]
 
 
 class Other:
     """The other end of a command under way."""
 
-    def __init__(self, pid: int, stdin: int, out: Path) -> None:
-        self.pid, self.stdin, self.out = pid, stdin, out
+    def __init__(self, pid: int, stdin: int, out: Path, patience: float = PATIENCE) -> None:
+        self.pid, self.stdin, self.out, self.patience = pid, stdin, out, patience
+        self.problems: list[str] = []
+        self.longest = 0.0
+        """Seconds of the command's own that an answer took."""
 
     def write(self, message: Message) -> None:
         with suppress(BrokenPipeError):
             os.write(self.stdin, json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
     def said(self, key: str, value: object = None) -> dict[str, object]:
-        """What it wrote that has the key, with that value where one is given; empty where it ended or was silent."""
-        watched, until = os.pidfd_open(self.pid), time.monotonic() + SECONDS
-        try:
-            while time.monotonic() < until:
-                ended = select.select([watched], [], [], 0.05)[0]
+        """What it wrote that has the key, with that value where one is given; empty where it ended without."""
+        with self.answering(f"{key} {value or ''}".strip()) as (clock, process):
+            ended: Sequence[int] = ()
+            while clock.patient(self.patience) and not ended:
+                ended = select.select([process], [], [], 0.05)[0]
                 for line in self.out.read_bytes().splitlines():
                     with suppress(ValueError):
                         if key in (found := json.loads(line)) and value in (None, found[key]):
                             return found
-                if ended:
-                    break
-        finally:
-            os.close(watched)
         return {}
 
+    def end(self) -> None:
+        """As a person does."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGINT)
 
-Partner = Callable[[Other], Iterator[str]]
-"""Talks to a command and tells what must not be."""
+    @contextmanager
+    def answering(self, what: str) -> Iterator[tuple[Clock, int]]:
+        """A clock of the time until an answer, and the process as a descriptor; too long a time is a problem."""
+        clock, process = Clock(self.pid), os.pidfd_open(self.pid)
+        try:
+            yield clock, process
+        finally:
+            os.close(process)
+            self.longest = max(self.longest, clock.look())
+        if not clock.patient(self.patience):
+            self.problems.append(f"hung for {clock.had:.0f} s before it answered {what!r}")
+            tell_where(self.pid)
+
+
+Partner = Callable[[Other], None]
+"""Talks to a command."""
 
 
 def editor(messages: Sequence[tuple[str, Mapping[str, object]]]) -> Partner:
     """Asks one thing after the other; the answer to the second request names the session of those that follow."""
 
-    def talk(other: Other) -> Iterator[str]:
+    def talk(other: Other) -> None:
         session: Mapping[str, object] = {}
         for number, (method, words) in enumerate(messages, 1):
             other.write({"id": number, "method": method, "params": {**words, **session}})
             result = other.said("id", number).get("result")
+            if other.problems:
+                return
             if isinstance(result, dict) and "sessionId" in result:
                 session = {"sessionId": result["sessionId"]}
-        yield from ()
 
     return talk
 
@@ -67,30 +84,37 @@ def editor(messages: Sequence[tuple[str, Mapping[str, object]]]) -> Partner:
 def browser(*asked: tuple[str, str, object]) -> Partner:
     """Asks for the pages, and ends the server as a person does."""
 
-    def talk(other: Other) -> Iterator[str]:
+    def talk(other: Other) -> None:
         address, _, token = str(other.said("url").get("url", "")).partition("/#token=")
         for method, path, body in asked if address else ():
-            line = http.client.HTTPConnection(address.removeprefix("http://"), timeout=SECONDS)
-            try:
-                data = None if body is None else json.dumps(body)
-                head = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-                line.request(method, quote(path, safe="/?=&%", errors="surrogateescape"), data, head)
-                if (answer := line.getresponse()).status >= 500:
-                    yield f"{method} {path} -> {answer.status} {answer.read(300)!r}"
-                answer.read()
-            except OSError as error:
-                yield f"{method} {path}: {error!r}"
-            finally:
-                line.close()
-        with suppress(ProcessLookupError):
-            os.kill(other.pid, signal.SIGINT)
+            if not other.problems:
+                _asked(other, address.removeprefix("http://"), token, (method, path, body))
+        other.end()
 
     return talk
 
 
-def interrupter(other: Other) -> Iterator[str]:
+def _asked(other: Other, address: str, token: str, request: tuple[str, str, object]) -> None:
+    method, path, body = request
+    line = http.client.HTTPConnection(address, timeout=LONGEST)
+    try:
+        data = None if body is None else json.dumps(body)
+        head = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        with other.answering(f"{method} {path}") as (clock, process):
+            line.request(method, quote(path, safe="/?=&%", errors="surrogateescape"), data, head)
+            if not clock.until(line.sock.fileno(), process, patience=other.patience):
+                return
+            answer = line.getresponse()
+            said = answer.read()
+        if answer.status >= 500:
+            other.problems.append(f"{method} {path} -> {answer.status} {said[:300]!r}")
+    except OSError as error:
+        other.problems.append(f"{method} {path}: {error!r}")
+    finally:
+        line.close()
+
+
+def interrupter(other: Other) -> None:
     """Looks on for a moment and leaves."""
     select.select([], [], [], 0.5)
-    with suppress(ProcessLookupError):
-        os.kill(other.pid, signal.SIGINT)
-    yield from ()
+    other.end()
