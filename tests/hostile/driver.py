@@ -90,7 +90,8 @@ def _workspaces(options: argparse.Namespace) -> int:
             problems = _workspace(options, number, kind)
         found += bool(problems)
         if not (number + 1) % 25:
-            print(f"{number + 1} played, {found} with problems", flush=True)
+            longest = max(WAITS, default=(0.0,))[0]
+            print(f"{number + 1} played, {found} with problems, waited for {longest:.1f} s at most", flush=True)
     for how, taken in (("computed", COMPUTED), ("took", SECONDS)):
         print(f"{how}: {', '.join(f'{name} {seconds:.1f} s' for name, seconds in taken.most_common(8))}")
     for own, whole, words in WAITS:
