@@ -51,6 +51,7 @@ VALID = {
     },
     "ranking": {"summary": "s", "files": [{"path": "a.py", "relevance": "low", "why": "w"}]},
     "review": {"summary": "s", "findings": [], "missing_tests": [], "confidence": "low"},
+    "tasks": {"plan": [{"id": 1, "path": "src/a.py", "action": "edit", "what": "x", "depends_on": []}]},
     "intent": {"intent": "run", "summary": "s", "paths": [], "command": "pytest -q"},
     "score": {"score": 5, "reason": "r"},
     "cases": {"cases": [{"target": "a.py::f", "input": "f(0)", "expect": "0", "why": "w"}]},
@@ -180,6 +181,11 @@ def test_a_flood_of_mistakes_is_sent_back_in_part():
             ),
         ),
         (
+            "tasks",
+            {"plan": [{**VALID["tasks"]["plan"][0], "depends_on": [1]}]},
+            ("plan: 1 depends on 1, which does not come before it",),
+        ),
+        (
             "fix",
             {"status": "completed", "build_status": "passed"},
             (
@@ -294,6 +300,7 @@ def test_the_table_gives_json_stages_their_contract_in_both_modes():
     for mode in Mode:
         assert {stage: rows[mode, stage] for stage in Stage if rows[mode, stage]} == {
             Stage.INTENT: "intent",
+            Stage.PLAN: "tasks",
             Stage.DELIVERY: "delivery",
             Stage.QA: "review",
             Stage.EVALUATE: "score",

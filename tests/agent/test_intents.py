@@ -93,11 +93,14 @@ def test_tasks_keep_the_order_of_a_plan_whose_changes_depend_on_each_other():
     def change(number: int, path: str, *needs: int) -> dict:
         return {"id": number, "path": path, "action": "edit", "what": f"part {number}", "depends_on": needs}
 
-    def parts(*plan: dict) -> list[tuple[str, str]]:
-        return [(task.paths[0], task.what) for task in from_plan("all", plan, lambda paths: tuple(sorted(paths)))]
+    def parts(*plan: dict, request: str = "all") -> list[tuple[str, str]]:
+        return [(task.paths[0], task.what) for task in from_plan(request, plan, lambda paths: tuple(sorted(paths)))]
 
     free = (change(1, "b.py"), change(2, "a.py"), change(3, "b.py"))
     assert parts(*free) == [("a.py", "part 2"), ("b.py", "part 1\npart 3")], "imported files first"
     bound = (change(1, "b.py"), change(2, "a.py", 1), change(3, "b.py", 2))
     assert parts(*bound) == [("b.py", "part 1"), ("a.py", "part 2"), ("b.py", "part 3")]
+    for request in ("1. one\n2. two\n3. three", "First one. Then two."):
+        assert parts(*free, request=request) == [("b.py", "part 1"), ("a.py", "part 2"), ("b.py", "part 3")]
+    assert parts(*free, request="- one\n- two\n- three") == parts(*free), "bullets have no order"
     assert [task.what for task in from_plan("all", (), sorted)] == ["all"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from pawl.agent.tools.toolbox import toolbox
 from pawl.core.errors import PromptError
 from pawl.core.run import Detail, Mode, Reasoning, RoleName, Stage
 from pawl.settings.guardrails import preset
+from pawl.settings.permission_rules import allowances
 
 pytestmark = pytest.mark.spec("C10")
 
@@ -102,6 +104,13 @@ def test_every_prompt_is_used_and_every_use_has_a_prompt():
         *(f"spec/{step}" for step in ("specify", "clarify", "answers", "plan", "tasks", "converge")),
     }
     assert used <= set(PROMPTS.names())
+
+
+def test_no_prompt_names_a_tool_that_its_stage_does_not_offer():
+    for stage, mode, role in itertools.product(Stage, Mode, RoleName):
+        decision = standard_policy().decide(stage, mode, role, reasoning=Reasoning.ON)
+        named = set(re.findall(r"`(\w+)`", "\n".join(PROMPTS.compose(decision, VALUES)))) & set(allowances().tools)
+        assert named <= set(decision.tools), (stage, mode, role)
 
 
 @pytest.mark.parametrize(

@@ -491,8 +491,7 @@ def test_an_answer_that_does_not_fit_twice_is_an_error(script):
 @pytest.mark.spec("D6")
 def test_where_tools_are_offered_the_answer_is_a_call_with_its_schema(script):
     """A planner that reads never saw the schema, and prose failed twice."""
-    plan = """{ calls = [{ name = "submit_plan", arguments = { status = "partial", results = [],
-        files_modified = [], files_failed = [],
+    plan = """{ calls = [{ name = "submit_tasks", arguments = {
         plan = [{ id = 1, path = "a.py", action = "edit", what = "round it", depends_on = [] }] } }] }"""
     at = room(
         script(
@@ -502,7 +501,7 @@ def test_where_tools_are_offered_the_answer_is_a_call_with_its_schema(script):
             [[turn]]
             answer = "I would round it."
             [[turn]]
-            match = {{ user = "Call submit_plan" }}
+            match = {{ user = "Call submit_tasks" }}
             answer = {" ".join(plan.split())}
             """
         ),
@@ -517,7 +516,7 @@ def test_where_tools_are_offered_the_answer_is_a_call_with_its_schema(script):
 
     spoken = converse(replace(at.seat, clean=clean), (), "round the prices", Stage.PLAN)
     assert spoken.value is not None, spoken
-    (offer,) = [tool for tool in sent[0].tools if tool.name == "submit_plan"]
+    (offer,) = [tool for tool in sent[0].tools if tool.name == "submit_tasks"]
     assert "plan" in offer.input_schema["properties"] and at.tools.called == [("file_read", {"path": "a.py"})]
 
 

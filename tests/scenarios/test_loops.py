@@ -15,7 +15,7 @@ from scenarios.story import Story, call, patch, say
 from pawl.agent.briefing import REQUEST_SECONDS
 from pawl.agent.escalation import NO_ESCALATION, LadderWish, LoopWish, escalation, ladder_of, loop_order
 from pawl.core.diagnostic import CheckResult
-from pawl.core.events import AttemptEnded, EscalationWarned, TierLeft, ToolEnded
+from pawl.core.events import AttemptEnded, EscalationWarned, TierLeft, ToolEnded, Warned
 from pawl.core.run import DeliveryState, Report, RunRequest, RunState, TaskState
 from pawl.core.tiers import AttemptEnd, Escalation, Tier, TierMode
 from pawl.store.audit import Audit
@@ -116,6 +116,19 @@ def test_what_simple_mode_leaves_goes_to_full_mode_with_a_summary_of_what_failed
         TierLeft(tier="simple", reason="1 iteration, none verified")
     ]
     assert RIGHT in story.read("dates.py")
+
+
+@pytest.mark.whole
+@pytest.mark.spec("E2")
+def test_a_ranking_or_a_judgement_that_cannot_be_used_is_said_and_the_work_goes_on(story: Story):
+    words = [{"match": {"system": f"Role: {role}"}, "times": 2, **say("Hm.")} for role in ("librarian", "critic")]
+    story.model_says(*words, *attempt(RIGHT))
+    assert loop(story, Escalation(tiers=(FULL,))).delivery is DeliveryState.DONE
+    told = [one.text for one in story.events if isinstance(one, Warned)]
+    assert told == [
+        "the librarian's answer cannot be used; the files stay in the order of the search",
+        "the critic's answer cannot be used; the change continues without it",
+    ]
 
 
 @pytest.mark.whole

@@ -225,8 +225,7 @@ def test_a_false_done_about_a_failing_file_of_tests_is_sent_back_though_nothing_
 def test_a_model_that_makes_no_plan_does_a_large_request_as_one_task(story: Story):
     check = say('{"state": "DONE", "evidence": ["each step is in the change"], "remaining": []}')
     story.model_says(say("First this, then that."), say("No JSON from me."), *FIX, check)
-    steps = "\n".join(f"{number}. step of the work" for number in range(1, 8))
-    done = story.do(f"fix what is wrong with dates:\n{steps}", approve="never", reasoning="off")
+    done = story.do(f"fix what is wrong with dates:\n{steps()}", approve="never", reasoning="off")
     assert (done.delivery, len(done.tasks), done.after) == (DeliveryState.DONE, 1, Counts(passed=3))
 
 
@@ -591,18 +590,21 @@ def test_review_and_score_by_a_model_are_advice_and_their_failure_is_no_failure(
     assert done.score == 4 and done.trouble is None
 
 
+def steps(mark: str = "{}.") -> str:
+    return "\n".join(f"{mark.format(number)} step of the work" for number in range(1, 8))
+
+
 @pytest.mark.whole
 @pytest.mark.spec("A2")
-def test_a_large_request_is_planned_into_tasks_by_the_import_graph_each_verified(story: Story):
+def test_a_large_request_in_bullets_is_planned_into_tasks_by_the_import_graph_each_verified(story: Story):
     story.user_writes({"report.py": "from dates import days\n\n\ndef line(year):\n    return days(year)\n"})
     changes = [
         {"id": 1, "path": "report.py", "action": "edit", "what": "show the year", "depends_on": []},
         {"id": 2, "path": "dates.py", "action": "edit", "what": "mend centuries", "depends_on": []},
     ]
-    plan = {"status": "partial", "plan": changes, "results": [], "files_modified": [], "files_failed": []}
     story.model_says(
         call("file_read", path="dates.py"),
-        {"answer": {"text": json.dumps(plan)}},
+        {"answer": {"text": json.dumps({"plan": changes})}},
         # What the planner has read is there for who works.
         {"match": {"user": "Task 1 of 2: mend centuries", "tool": "def is_leap"}, **patch("dates.py", LEAP, RIGHT)},
         say("Centuries hold."),
@@ -612,8 +614,7 @@ def test_a_large_request_is_planned_into_tasks_by_the_import_graph_each_verified
         {"match": {"system": "Stage: delivery"}, **say(CHECKED)},
         {"answer": {"text": json.dumps(REVIEW)}},
     )
-    steps = "\n".join(f"{number}. step of the work" for number in range(1, 8))
-    done = story.do(f"fix what is wrong with dates:\n{steps}", approve="never")
+    done = story.do(f"fix what is wrong with dates:\n{steps('-')}", approve="never")
     assert done.delivery is DeliveryState.DONE, done
     assert done.tasks == ("mend centuries", "show the year")
     assert story.happened(done.run).count("task verified") == 2
@@ -621,6 +622,31 @@ def test_a_large_request_is_planned_into_tasks_by_the_import_graph_each_verified
     with story.shop() as shop:
         sheet = shop.store.snapshots.get(shop.workspace, done.conversation, "worksheet") or {}
     assert str(sheet["task"]).startswith("fix what is wrong with dates") and sheet["next"] == []
+
+
+@pytest.mark.whole
+@pytest.mark.spec("A2")
+def test_a_large_request_that_numbers_its_steps_is_done_in_the_order_of_its_plan(story: Story):
+    story.user_writes({"report.py": "from dates import days\n\n\ndef line(year):\n    return days(year)\n"})
+    names = (("report.py", "show the year"), ("dates.py", "mend centuries"))
+    changes = [
+        {"id": number, "path": path, "action": "edit", "what": what, "depends_on": []}
+        for number, (path, what) in enumerate(names, 1)
+    ]
+    story.model_says(
+        {"match": {"system": "in the order of a request"}, **say(json.dumps({"plan": changes}))},
+        {
+            "match": {"user": "Task 1 of 2: show the year"},
+            **patch("report.py", "return days(year)", "return f'{year}: {days(year)}'"),
+        },
+        say("The line shows the year."),
+        {"match": {"user": "Task 2 of 2: mend centuries"}, **patch("dates.py", LEAP, RIGHT)},
+        say("Centuries hold."),
+        {"match": {"system": "Stage: delivery"}, **say(CHECKED)},
+        {"answer": {"text": json.dumps(REVIEW)}},
+    )
+    done = story.do(f"fix what is wrong with dates:\n{steps()}", approve="never")
+    assert (done.delivery, done.tasks) == (DeliveryState.DONE, ("show the year", "mend centuries")), done
 
 
 @pytest.mark.whole
@@ -634,8 +660,7 @@ def test_a_large_request_is_planned_into_tasks_by_the_import_graph_each_verified
 )
 def test_a_plan_that_cannot_be_used_is_said_and_the_request_is_done_as_one_task(story: Story, answers: tuple):
     story.model_says(*answers, patch("dates.py", LEAP, RIGHT), say("Done."))
-    steps = "\n".join(f"{number}. step of the work" for number in range(1, 8))
-    done = story.do(f"fix what is wrong with dates:\n{steps}", approve="never", reasoning="off")
+    done = story.do(f"fix what is wrong with dates:\n{steps()}", approve="never", reasoning="off")
     assert (done.after, RIGHT in story.read("dates.py")) == (Counts(passed=3), True)
     told = [one.text for one in story.events if isinstance(one, Warned)]
     assert "the planner's answer cannot be used; the request is done as one task" in told

@@ -82,26 +82,31 @@ class WorkerAnswer(Contract):
         return _disagreements_of_work(self)
 
 
+Changes = Annotated[tuple[PlannedChange, ...], Field(max_length=MOST_CHANGES)]
+
+
+class Plan(Contract):
+    """The changes that a request is cut into, before any is made."""
+
+    plan: Changes
+
+    def disagreements(self) -> Iterable[str]:
+        return _disagreements_of_plan(self.plan)
+
+
 class PlannerAnswer(Contract):
     """The plan and what became of it (D6)."""
 
     status: Status
-    plan: Annotated[tuple[PlannedChange, ...], Field(max_length=MOST_CHANGES)]
+    plan: Changes
     results: tuple[ChangeResult, ...]
     files_modified: tuple[FilePath, ...]
     files_failed: tuple[FilePath, ...]
 
     def disagreements(self) -> Iterable[str]:
         yield from _disagreements_of_work(self)
-        seen: set[int] = set()
-        for change in self.plan:
-            if change.id in seen:
-                yield f"plan: the id {change.id} occurs twice"
-            later = sorted(set(change.depends_on) - seen)
-            if later:
-                yield f"plan: {change.id} depends on {_listed(later)}, which does not come before it"
-            seen.add(change.id)
-        unplanned = sorted({result.id for result in self.results} - seen)
+        yield from _disagreements_of_plan(self.plan)
+        unplanned = sorted({result.id for result in self.results} - {change.id for change in self.plan})
         if unplanned:
             yield f"results: no planned change has the id {_listed(unplanned)}"
 
@@ -236,6 +241,7 @@ CONTRACTS: Mapping[str, type[Contract]] = MappingProxyType(
         "ranking": FileRanking,
         "review": ReviewAnswer,
         "score": Score,
+        "tasks": Plan,
         "verdict": CriticVerdict,
         "work": WorkerAnswer,
     }
@@ -251,6 +257,17 @@ def _disagreements_of_work(answer: PlannerAnswer | WorkerAnswer) -> Iterator[str
         yield "status is completed, but a change failed"
     if answer.status == "failed" and answer.files_modified:
         yield "status is failed, but files were modified: say partial"
+
+
+def _disagreements_of_plan(plan: Sequence[PlannedChange]) -> Iterator[str]:
+    seen: set[int] = set()
+    for change in plan:
+        if change.id in seen:
+            yield f"plan: the id {change.id} occurs twice"
+        later = sorted(set(change.depends_on) - seen)
+        if later:
+            yield f"plan: {change.id} depends on {_listed(later)}, which does not come before it"
+        seen.add(change.id)
 
 
 def _listed(values: Iterable[object]) -> str:

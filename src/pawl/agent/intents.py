@@ -324,6 +324,7 @@ _PART = re.compile(
     r"^[ \t]*(?:(?:(?:step|part|schritt|teil)[ \t]*)?\(?\d+[.):]|\(?[a-z]\)|[ivx]+[.)]|[-*•])[ \t]+(?P<text>\S.*)$",
     re.MULTILINE | re.IGNORECASE,
 )
+_MARK = re.compile(r"^[ \t]*[-*•][ \t]+", re.MULTILINE)
 _INLINE = re.compile(r"(?:^|(?<=[\s;,:]))\(?(?P<number>\d)[.)][ \t]+")
 _IN_ORDER = re.compile(r"^(?:first(?:ly)?|zuerst|d'abord|primero)\b", re.IGNORECASE)
 
@@ -349,6 +350,11 @@ def is_large(request: str) -> bool:
     return sum(not part.startswith("[") for part in listed_parts(_FENCED.sub("", request))) > MANY_PARTS
 
 
+def in_order(request: str) -> bool:
+    """Whether the request gives its parts an order: by numbers or letters, or as "first …. Then …." does."""
+    return len(listed_parts(_MARK.sub("", _FENCED.sub("", request)))) > 1
+
+
 def as_one(request: str) -> tuple[Task, ...]:
     return (Task(number=1, what=request),)
 
@@ -356,9 +362,10 @@ def as_one(request: str) -> tuple[Task, ...]:
 def from_plan(
     request: str, plan: Sequence[Mapping[str, Any]], order: Callable[[Iterable[str]], tuple[str, ...]]
 ) -> tuple[Task, ...]:
-    """One task for each file of a plan, imported files first. Where some depend on others its own order holds,
-    and what depends on a later file is a task of its own."""
-    if not any(change["depends_on"] for change in plan):
+    """One task for each file of a plan, imported files first. Where some depend on others, or the request numbers its
+    parts, the plan's own order holds, and what comes after another file is a task of its own."""
+    numbered, bound = in_order(request), any(change["depends_on"] for change in plan)
+    if not numbered and not bound:
         paths = dict.fromkeys(str(change["path"]) for change in plan)
         place = {path: number for number, path in enumerate(dict.fromkeys((*order(paths), *paths)))}
         plan = sorted(plan, key=lambda change: place[str(change["path"])])
@@ -366,6 +373,7 @@ def from_plan(
     of: dict[int, int] = {}
     for change in plan:
         needed = max((of[one] for one in change["depends_on"]), default=-1)
+        needed = len(parts) - 1 if numbered and not bound else needed
         same = [at for at, part in enumerate(parts) if part[0]["path"] == change["path"] and at >= needed]
         if not same:
             parts.append([])

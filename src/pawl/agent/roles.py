@@ -120,6 +120,7 @@ CONTRACTS = (
     "ranking",
     "review",
     "score",
+    "tasks",
     "verdict",
     "work",
 )

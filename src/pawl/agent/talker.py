@@ -297,14 +297,17 @@ class Talker:
             desk.gated.grant(path)
         terms, role = self._terms(line), self.policy.role(line.role)
         team = self._team(role, line, tape) if role.delegates else None
-        policy = self.policy.narrowed_to((team or desk).names, desk.found)
+        once = self.asks_once(line.role)
+        # Whoever is asked once is given no tools to look around with either: what is judged stands in the prompt.
+        there = ((), ()) if once and line.stage is not None else ((team or desk).names, desk.found)
+        policy = self.policy.narrowed_to(*there)
         model = models.router.conversation()
         book = RequestBook(shop, model, telemetry)
         told = {"tool_summary": line.summary, "last_step_outcome": line.outcome}
         variables = {"project_root": shop.workspace, "user_input": self.record.order.text}
         usual, most_output = models.config.sampling, models.most_output(terms.model_for(line.role))
         longest = min(usual.max_output, most_output, line.longest or most_output)
-        asks_once = line.stage is None and self.asks_once(line.role)
+        asks_once = once and line.stage is None
         warmth, owes = self._temperature(role, usual.temperature), self._owes_change(line)
         tools = TapedTools(
             team or desk,
@@ -413,7 +416,7 @@ class Talker:
     def _found(self, line: TurnInput) -> tuple[str, ...]:
         """Code that the request may be about; a conversation of questions keeps what it began with, as caches do."""
         shop, asks = self.shop, line.mode is Mode.CHAT
-        if line.stage is None and self.asks_once(line.role):
+        if self.asks_once(line.role):
             return () if asks else self._chosen(line, as_reads=False)
         if asks and line.history:
             kept = shop.store.snapshots.get(shop.workspace, self.conversation, HANDED) or {}

@@ -173,6 +173,7 @@ def _ranked(place: Workplace, task: Assignment, role: RoleName, hits: Sequence[H
         line = TurnInput(talk=place.talk(role), role=role, text=text, stage=Stage.STUDY)
         value: contract_models.FileRanking = place.talker.say(line).value  # type: ignore[assignment]
     except SchemaUnmet:
+        place.talker.listen(Warned(f"the {role}'s answer cannot be used; the files stay in the order of the search"))
         return hits
     by_path = {hit.path: hit for hit in hits}
     chosen = [by_path.get(one.path) or Hit(path=one.path, score=1.0, reasons=(one.why,)) for one in value.files]

@@ -86,3 +86,27 @@ def test_a_change_is_made_from_one_answer_and_verified_like_any_other(project: P
     assert said.code == 0 and "verdict   verified" in said.out, said
     text = (pawl.workspace / "text.py").read_text()
     assert ".upper()" in text and "def wrap(text, width):" in text
+
+
+@pytest.mark.whole
+@pytest.mark.spec("C6", "E9")
+def test_whoever_plans_or_reviews_with_a_model_that_is_asked_once_has_no_tools_either(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    pawl, settings = project(FILES), tmp_path / "settings.toml"
+    settings.write_text('review = "on"\n')
+    monkeypatch.setenv("PAWL_CONFIG", str(settings))
+    measured(pawl, script(tmp_path, *[{"text": "no"}] * 5))
+    change = {"id": 1, "path": "text.py", "action": "edit", "what": "mend shout", "depends_on": []}
+    model = script(
+        tmp_path,
+        {"text": json.dumps({"plan": [change]})},
+        {"text": "text.py\n```python\ndef shout(text):\n    return text.upper()\n```\n"},
+        {"text": json.dumps({"state": "DONE", "evidence": ["shout"], "remaining": []})},
+        {"text": json.dumps({"summary": "read", "findings": [], "missing_tests": [], "confidence": "high"})},
+    )
+    steps = "".join(f"{number}. look at shout in text.py\n" for number in range(1, 7))
+    said = pawl("do", f"fix shout so that test_shout passes:\n{steps}", "--approve", "never", "--model", model)
+    assert said.code == 0, said
+    asked = [(one["stage"], one["tools"]) for one in pawl.json("requests")["requests"] if one["run"]]
+    assert asked == [("plan", []), ("once", []), ("delivery", []), ("qa", [])]

@@ -66,7 +66,7 @@ def test_a_line_of_the_table_as_json_names_everything_that_is_decided(pawl: Pawl
             "prompts": ["base", "roles/planner", "project_root", "modes/agent", "stages/plan", "reasoning/field"],
             "reasoning": "micro",
             "approval": "final",
-            "contract": "plan",
+            "contract": "tasks",
         }
     ]
 

@@ -529,7 +529,8 @@ class TeamDesk:
                 (
                     f"Sends {' or '.join(roles)} with a task and waits for its answer. Those that one answer sends one "
                     "after the other work at the same time and do not see each other's changes: send who needs the "
-                    "work of another in a later answer, and let no two change the same lines.",
+                    "work of another in a later answer, and let no two change the same lines. Send one for each change "
+                    "of a plan, and report what it reports: what failed is failed, not done.",
                     *(f"- {name}: {what}" for name, what in sorted(self.about.items())),
                 )
             ),
