@@ -85,7 +85,7 @@ class WorkerAnswer(Contract):
 Changes = Annotated[tuple[PlannedChange, ...], Field(max_length=MOST_CHANGES)]
 
 
-class Plan(Contract):
+class PlannedChanges(Contract):
     """The changes that a request is cut into, before any is made."""
 
     plan: Changes
@@ -241,7 +241,7 @@ CONTRACTS: Mapping[str, type[Contract]] = MappingProxyType(
         "ranking": FileRanking,
         "review": ReviewAnswer,
         "score": Score,
-        "tasks": Plan,
+        "tasks": PlannedChanges,
         "verdict": CriticVerdict,
         "work": WorkerAnswer,
     }

@@ -196,7 +196,7 @@ def plan(bench: Workbench, place: RunCursor) -> NodeOutcome:
             talk="plan", role=RoleName.PLANNER, text=request, stage=Stage.PLAN, history=bench.talks.earlier()
         )
         try:
-            value: contract_models.Plan = bench.talks.say(line).value  # type: ignore[assignment]
+            value: contract_models.PlannedChanges = bench.talks.say(line).value  # type: ignore[assignment]
             tasks = from_plan(request, [one.model_dump() for one in value.plan], bench.works.order)
         except SchemaUnmet as error:
             record.note("no plan", {"error": error.code})
