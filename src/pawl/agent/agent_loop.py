@@ -425,7 +425,7 @@ class _Talk:
         for text in self.seat.found() if self.requests or self.seat.once else ():
             last = self.messages[-1]
             if not last.answers or last is not self.said[-1]:
-                self._say(user(text))
+                self._say(user(text, automatic=True))
                 continue
             *others, answer = last.answers
             told = replace(answer, text=f"{answer.text}\n\n{text}")
@@ -434,7 +434,7 @@ class _Talk:
     def _sent_on(self, text: str) -> bool:
         said = self.seat.stopping(text)
         for words in said:
-            self._say(user(words))
+            self._say(user(words, automatic=True))
         return bool(said)
 
     def _cut_off(self, answer: ModelResponse, reasoned: Reasoned) -> Spoken | None:
@@ -473,8 +473,8 @@ class _Talk:
         self.sent_back[name] += 1
         self.same_stage = name.startswith("reasoning")
         self.seat.listen(Corrected(name=name, why=why, text=reasoned.visible))
-        prompt = corrections()[name].prompt
-        self._say(user(self.seat.prompts.render(prompt, {**self._variables(), "last_step_outcome": why})))
+        words = self.seat.prompts.render(corrections()[name].prompt, {**self._variables(), "last_step_outcome": why})
+        self._say(user(words, automatic=True))
 
     def _fitted(self, ready: Composed, reasoned: Reasoned) -> Spoken | None:
         from pawl.agent.contracts import validated

@@ -349,7 +349,7 @@ def _shorter(
     if cut or sum(map(characters_of, tail)) > limits.tail_tokens * CHARACTERS_PER_TOKEN:
         unseen = len(tail) - (0 if cut else _unseen(tail))
         tail = [*(_cut_answers(message, limits.output_characters) for message in tail[:unseen]), *tail[unseen:]]
-    opening = [user(_told(head, kept, limits))] if head else []
+    opening = [user(_told(head, kept, limits), automatic=True)] if head else []
     return (*opening, *([request] if is_old else []), *tail)
 
 

@@ -544,12 +544,22 @@ class Talker:
                 replace(talk, dialogue=tuple(redacted_message(replace(one, files=())) for one in spoken.messages)),
             )
             if line.stage is None and not line.sent and spoken.ended is not LoopEnd.EMPTY:
-                *others, last = spoken.said
+                *others, last = self._as_said(spoken.said)
                 for message in others:
                     self._transcribe(message)
                 self._transcribe(last, reasoning="\n\n".join(self.heard.thoughts))
         if line.stage is None and not line.sent:
             watch.keep(line.text, spoken.text, self.works.desk.files.seen)
+
+    def _as_said(self, said: Sequence[Message]) -> Sequence[Message]:
+        """Where the model was sent other words than the request, such as a task of it, they are not the user's."""
+        request = self.record.order.text
+        if said[0].text == request:
+            return said
+        known = any(one.run == self.record.run for one in self.shop.store.transcripts.messages(self.conversation))
+        if not known:
+            self._transcribe(user(request), sent_again=False)
+        return (replace(said[0], automatic=True), *said[1:])
 
     def _keep_half(self, line: TurnInput, text: str) -> None:
         """Half an answer is kept to be shown; it is not sent again, nor is the question that it belongs to."""

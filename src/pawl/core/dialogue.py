@@ -89,10 +89,16 @@ class Message:
     calls: tuple[ToolCall, ...] = ()
     answers: tuple[ToolAnswer, ...] = ()
     files: tuple[Attachment, ...] = ()
+    automatic: bool = False
+    """Written by Pawl, though a provider takes it for the user's: a correction, a task of a request."""
+
+    @property
+    def is_users(self) -> bool:
+        return self.speaker is Speaker.USER and not self.automatic
 
 
-def user(text: str, files: tuple[Attachment, ...] = ()) -> Message:
-    return Message(speaker=Speaker.USER, text=text, files=files)
+def user(text: str, files: tuple[Attachment, ...] = (), *, automatic: bool = False) -> Message:
+    return Message(speaker=Speaker.USER, text=text, files=files, automatic=automatic)
 
 
 def assistant(text: str, *calls: ToolCall) -> Message:

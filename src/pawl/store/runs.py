@@ -381,7 +381,7 @@ class Transcripts(StorePart):
             workspace=os.fsencode(workspace),
             conversation=readable(conversation),
             run=readable(run),
-            speaker=message.speaker.value,
+            speaker="pawl" if message.automatic else message.speaker.value,
             body=json.dumps(to_json(redacted_message(message))),
             reasoning=json.dumps(redacted(reasoning)),
             sent_again=sent_again,

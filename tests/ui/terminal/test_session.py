@@ -229,6 +229,36 @@ def test_the_model_is_told_of_edits_and_undone_entries_also_by_what_was_queued_a
         assert seen.finish() == 0
 
 
+TWICE = """
+[[turn]]
+match = { user = "Task 1 of 2", answered = [] }
+answer = { calls = [{ name = "file_write", arguments = { path = "one.txt", content = "1\\n" } }] }
+[[turn]]
+match = { user = "Task 2 of 2", answered = [] }
+answer = { calls = [{ name = "file_write", arguments = { path = "two.txt", content = "2\\n" } }] }
+[[turn]]
+times = 0
+answer = "It adds two."
+"""
+
+
+def test_a_conversation_shows_what_the_user_said_and_not_what_pawl_sent_to_the_model(place: Place):
+    words = ("--model", place.model(TWICE))
+    place.piped("what does app.py do?", words=("--mode", "chat", *words))
+    said = place.piped("/resume", "", "/export told.md", words=("-c", *words))
+    assert [line for line in said.split("\n") if line.startswith("› ")][:1] == ["› what does app.py do?"]
+    assert said.count("It adds two.") == 1 and "names no place" not in said
+    assert "1 × what does app.py do?" in said
+    tasks = "Task:\n1. write one.txt\n2. write two.txt\nScope: one.txt, two.txt"
+    place.piped(words=("do", tasks, "--approve", "never", *words), ends=5)
+    said = place.piped("/resume", "", words=("-c", *words))
+    assert "2. write two.txt Scope: one.txt, two.txt\nIt adds two.\n" in said
+    assert "1 × Task: 1. write one.txt" in said and "of 2" not in said
+    page = (place.workspace / "told.md").read_text()
+    assert page.count("## You") == 1
+    assert "Your answer names no place" in page.partition("## Pawl to the model")[2].partition("##")[0]
+
+
 @pytest.mark.attack("A44")
 def test_hostile_words_pasted_lines_and_wide_letters_are_shown_as_they_are(place: Place):
     hostile = 'answer = "bad \\u001b[2J\\u202e \\u001b]0;title\\u0007 日本語 end"'
@@ -322,8 +352,8 @@ def test_a_failed_command_is_seen_with_its_exit_code_and_last_lines_and_a_key_sh
         assert "… → exit 3" in failed
         at = lines.index(failed)
         assert lines[at + 1 : at + 5] == ["  | … 3 more lines", "  | line 4", "  | line 5", "  | broken"]
-        assert any(line.startswith("✗ file_read missing.py") for line in lines)
-        assert "missing.py" in seen.text.partition("✗ file_read missing.py")[2].partition("It is broken")[0]
+        # A call that takes long is cut to make room for its seconds.
+        assert "missing.py" in seen.text.partition("✗ file_read")[2].partition("It is broken")[0]
         seen.expect("not done; nothing was changed")
         seen.type("\x0f")
         seen.expect("  path: missing.py")

@@ -151,6 +151,7 @@ describe("the record of a conversation", () => {
     const list = turnsToBlocks([
       turn({ speaker: "user", text: "fix it" }),
       turn({ number: 2, text: "I look.", calls: [call] }),
+      turn({ number: 4, speaker: "pawl", text: "Your answer names no place." }),
       turn({ number: 3, speaker: "user", results: [{ call: "call_1", text: "out", failed: true }] }),
     ]).get("r1")!;
     expect(list.map((block) => block.kind)).toEqual(["said", "text", "tool"]);

@@ -335,6 +335,7 @@ export function turnsToBlocks(turns: readonly Turn[]): Map<string, Block[]> {
     runs.set(turn.run, blocks);
     const id = -turn.number * 100;
     if (turn.reasoning) blocks.push({ id: id - 1, kind: "thought", text: turn.reasoning, request: 0, whole: true });
+    if (turn.speaker === "pawl") continue; // words to the model that nobody typed
     if (turn.text && turn.speaker === "user")
       blocks.push({ id: id - 2, kind: "said", text: turn.text, steered: false });
     else if (turn.text) blocks.push({ id: id - 2, kind: "text", text: turn.text, request: 0, sentBack: "" });

@@ -298,7 +298,7 @@ def replayed(lines: Iterable[TranscriptLine]) -> Iterator[Update]:
     """A conversation as it was said."""
     for one in lines:
         message = one.message
-        if message.text.strip():
+        if message.text.strip() and not message.automatic:
             text = redacted(safe_words(message.text))
             if message.speaker is Speaker.USER:
                 yield helpers.update_user_message_text(text)

@@ -12,16 +12,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from pawl.core.change import ChangeSet
-from pawl.core.dialogue import Speaker, TranscriptLine
-from pawl.core.display import as_said
+from pawl.core.dialogue import TranscriptLine
 from pawl.core.errors import UnknownEntry, UsageError
 from pawl.core.run import Approval, DeliveryState, Mode, RunState
 from pawl.ui.screen.diff import show_diff
-from pawl.ui.screen.markdown import Blocks, drawn, inert
 from pawl.ui.screen.renderer import shown_call
 from pawl.ui.screen.screen import Screen, brief, money, one_line, when
 from pawl.ui.terminal.status import ASKS, KEYS
 from pawl.ui.terminal.terminal_session import NO_MODEL_ADVICE, TerminalSession, words_of
+from pawl.ui.terminal.transcript import as_markdown, retell
 
 GROUPS = {
     "session": "session",
@@ -34,8 +33,6 @@ GROUPS = {
 MOST_LISTED = 15
 MOST_OUTPUT = 20
 """Lines of a command of the user's that the model is told."""
-MOST_TOLD = 2
-"""Exchanges that are shown of a conversation that is taken up again."""
 
 
 class Actions:
@@ -244,20 +241,8 @@ class Actions:
         said = self._sitting.session.transcript(conversation)
         self._wishes.conversation = conversation
         self._sitting.meanwhile.resume(said[-1].time)
-        spoken = [one for one in said if one.message.text.strip() and one.message.speaker is not Speaker.TOOL]
-        if len(spoken) > 2 * MOST_TOLD:
-            self._out.hint(f"  … {len(spoken) - 2 * MOST_TOLD} earlier messages: /export writes them all")
-        for one in spoken[-2 * MOST_TOLD :]:
-            self._retell(one)
+        retell(self._out, said)
         self._out.hint(f"  conversation {conversation} continues")
-
-    def _retell(self, said: TranscriptLine) -> None:
-        if said.message.speaker is Speaker.USER:
-            self._out.lines(f"› {brief(said.message.text, 500)}")
-            return
-        blocks = Blocks()
-        for block in (*blocks.feed(said.message.text), *blocks.close()):
-            self._out.draw(f"{as_said(drawn(block, self._out.width - 1, color=self._out.color))}\n\n")
 
     def _conversation(self, verb: str) -> str:
         if not self._wishes.conversation:
@@ -275,7 +260,7 @@ class Actions:
         session, conversation = self._sitting.session, self._conversation("rewind")
         points: dict[str, TranscriptLine] = {}
         for one in session.transcript(conversation):
-            if one.message.speaker is Speaker.USER:
+            if one.message.is_users:
                 points.setdefault(one.run, one)
         runs = list(points)
         entries = {run: [one.id for one in session.shop.entries(run=run) if one.active and one.files] for run in runs}
@@ -580,21 +565,3 @@ def _one_of(word: str, allowed: tuple[str, ...], what: str) -> str:
         choice = f"{', '.join(allowed[:-1])} or {allowed[-1]}"
         raise UsageError(f"{what} takes {choice}, not {word!r}", advice=f"such as {what} {allowed[0]}")
     return word.lower()
-
-
-def as_markdown(conversation: str, said: list[TranscriptLine]) -> str:
-    """A conversation as a page: what was said, and which tools were called."""
-    parts = [f"# Conversation {conversation}", ""]
-    for one in said:
-        message = one.message
-        if message.speaker is Speaker.TOOL:
-            continue
-        who = "You" if message.speaker is Speaker.USER else "Pawl"
-        parts += [f"## {who} · {when(one.time)}", ""]
-        if message.text.strip():
-            parts += [message.text.strip(), ""]
-        for call in message.calls:
-            parts += [f"- called `{one_line(call.name)}`: `{one_line(brief(str(call.arguments), 200))}`"]
-        if message.calls:
-            parts.append("")
-    return inert("\n".join(parts))

@@ -465,7 +465,7 @@ def _said(line: TranscriptLine) -> Json:
     message = line.message
     return {
         **picked(line, "number time run reasoning"),
-        "speaker": message.speaker,
+        "speaker": "pawl" if message.automatic else message.speaker,
         "text": message.text,
         "calls": [picked(one, "id name arguments") for one in message.calls],
         "results": [picked(one, "call text failed") for one in message.answers],
