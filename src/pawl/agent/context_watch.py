@@ -23,6 +23,7 @@ from pawl.agent.compression import (
 )
 from pawl.agent.context import TurnInput
 from pawl.agent.record import RunRecord, WorkName
+from pawl.agent.run_hooks import Hooking
 from pawl.agent.session_memory import SessionMemory, Worksheet
 from pawl.agent.workspace_memory import ESTIMATES, SESSION, EstimateError, estimate_errors
 from pawl.core.dialogue import Message, Request, Speaker, Usage, dialogue_tokens
@@ -381,13 +382,19 @@ class Compacted:
     """Why it is as it was; empty when it is not."""
 
 
-def compact(shop: Project, conversation: str) -> Compacted:
-    """No model is asked: what was decided, read and done is summarized by rule, and the last turns stay as they are."""
+def compact(hooking: Hooking, asked: str = "") -> Compacted:
+    """No model is asked: what was decided, read and done is summarized by rule, and the last turns stay as they are.
+
+    `asked` is what the user said beside asking for it; hooks hear it.
+    """
+    shop, conversation = hooking.shop, hooking.conversation
     messages = [said.message for said in shop.store.transcripts.messages(conversation) if said.sent_again]
     if not messages:
         raise UsageError("there is nothing to compact yet", advice="say something first")
     request = max((at for at, one in enumerate(messages) if one.speaker is Speaker.USER), default=0)
     made = compress(messages, KeptWords(request=request), CompressionState(), too_long=True)
+    if not made.why_not and hooking.compressing(messages, made.messages, asked=asked) is messages:
+        made = replace(made, after_tokens=made.before_tokens, why_not="a hook keeps it as it is")
     if made.why_not:
         return Compacted(
             conversation=conversation,

@@ -38,7 +38,6 @@ TOLD = "hooks-in-sandbox"
 """A file of the state folder that says that the user knows where hooks run."""
 MOST_STOPS = 3
 """How often hooks may send a role back to work that says it is done."""
-_AUTO = "auto"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -131,15 +130,22 @@ class Hooking:
             outcome = self._called("Stop", **told)
         return (outcome.reason or "a hook wants you to go on",) if outcome is not None and outcome.blocked else ()
 
-    def compressing(self, messages: Sequence[Message], made: Sequence[Message], *, forced: bool) -> Sequence[Message]:
-        """Which of the two dialogues goes on. What the model cannot read is shortened whatever a hook says."""
+    def compressing(
+        self, messages: Sequence[Message], made: Sequence[Message], *, forced: bool = False, asked: str | None = None
+    ) -> Sequence[Message]:
+        """Which of the two dialogues goes on. What the model cannot read is shortened whatever a hook says.
+
+        `asked` is what the user said beside asking for it; None where nobody did.
+        """
         if made is messages or self._known is None:
             return made
-        outcome = self._called("PreCompact", trigger=_AUTO, custom_instructions="")
+        trigger = "auto" if asked is None else "manual"
+        outcome = self._called("PreCompact", trigger=trigger, custom_instructions=asked or "")
         if outcome is not None and outcome.blocked and not forced:
+            self._remark("PreCompact", f"not shortened: {outcome.reason}")
             return messages
         summary = next((one.text for one in made if is_summary(one)), "")
-        self._called("PostCompact", trigger=_AUTO, compact_summary=summary)
+        self._called("PostCompact", trigger=trigger, compact_summary=summary)
         return made
 
     def role_begins(self, role: str, talk: str) -> None:
@@ -182,14 +188,20 @@ class Hooking:
             return None
         hides, payload = self._hides(event), {**self.agent, **payload}
         outcome = hooks.run(event, payload, bench=lambda: self._bench(event), cancel=self.cancel, hides=hides)
-        fresh = [one for one in dict.fromkeys(outcome.remarks) if one not in self._remarks]
-        self._remarks.update(fresh)
-        for text in (*fresh, *outcome.messages, *outcome.notices):
+        for text in outcome.remarks:
+            self._remark(event, text)
+        for text in (*outcome.messages, *outcome.notices):
             self.tell(HookSaid(event=event, text=text))
         raise_if_stopped(self.cancel)
         if outcome.stop and event not in ("SessionEnd", "Notification"):
             raise Cancelled(f"a hook at {event} stopped the run: {outcome.stop_reason or 'no reason was given'}")
         return outcome
+
+    def _remark(self, event: str, text: str) -> None:
+        """Said once."""
+        if text not in self._remarks:
+            self._remarks.add(text)
+            self.tell(HookSaid(event=event, text=text))
 
     def _hides(self, event: str) -> Callable[[str], bool] | None:
         """Says which files hooks are not shown: a rule keeps them from the model, which is told what hooks print."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -196,6 +197,27 @@ answer = { calls = [{ name = "file_write", arguments = { path = "GOAL.md", conte
 [[turn]]
 answer = "It is written."
 """
+
+
+@pytest.mark.spec("F8")
+def test_hooks_hear_of_compact_by_hand_and_may_keep_the_conversation(place: Place):
+    before = (
+        """told=$(cat); case $told in *'"custom_instructions": "all of it"'*) echo "kept: $told" >&2; exit 2;; esac"""
+    )
+    after = """grep -q '"trigger": "manual"' && echo '{"systemMessage": "heard of it afterwards"}'"""
+    hooks = {
+        event: [{"hooks": [{"type": "command", "command": command}]}]
+        for event, command in (("PreCompact", before), ("PostCompact", after))
+    }
+    (place.workspace / ".pawl").mkdir()
+    (place.workspace / ".pawl/hooks.json").write_text(json.dumps({"hooks": hooks}))
+    asks = tuple(f"what does notes.txt {word}?" for word in ("say", "mean", "want"))
+    model = place.model("[[turn]]\ntimes = 0\nanswer = 'notes.txt: " + "first, " * 2000 + "'\n")
+    said = place.piped("/trust", *asks, "/compact all of it", "/compact", "/quit", words=("--model", model))
+    kept, shortened = said.partition("› /compact all of it\n")[2].split("› /compact\n")
+    assert "PreCompact hook: not shortened: kept:" in kept and '"trigger": "manual"' in kept, said
+    assert "not compacted: a hook keeps it as it is" in kept and "heard of it" not in kept
+    assert "compacted: " in shortened and "PostCompact hook: heard of it afterwards" in shortened, said
 
 
 @pytest.mark.spec("F8")

@@ -395,8 +395,16 @@ class Actions:
 
     def compact(self, words: str) -> None:
         from pawl.agent.context_watch import compact
+        from pawl.agent.run_hooks import Hooking
 
-        made = compact(self._sitting.session.shop, self._conversation("compact"))
+        hooking = Hooking(
+            shop=self._sitting.session.shop,
+            order=self._wishes.order(""),
+            run="",
+            conversation=self._conversation("compact"),
+            tell=lambda said: self._say(f"! {said.event} hook: {said.text}"),
+        )
+        made = compact(hooking, words)
         if made.why_not:
             self._say(f"not compacted: {made.why_not} ({made.before_tokens:,} tokens)")
             return
