@@ -6,7 +6,7 @@ import hashlib
 import secrets
 import threading
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from enum import StrEnum
@@ -28,10 +28,10 @@ from pawl.agent.session_memory import SessionMemory, Worksheet
 from pawl.agent.workspace_memory import ESTIMATES, SESSION, EstimateError, estimate_errors
 from pawl.core.dialogue import Message, Request, Speaker, Usage, dialogue_tokens
 from pawl.core.errors import PawlError, StoreError, UnregisteredAgent, UsageError
-from pawl.core.events import RequestAnswered, RunEvent, Shortened, ToolEnded
+from pawl.core.events import HookSaid, RequestAnswered, RunEvent, Shortened, ToolEnded
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted_request
-from pawl.core.run import RoleName, RunTerms
+from pawl.core.run import RoleName, RunRequest, RunTerms
 from pawl.core.text import tokens_of
 from pawl.core.typed import plain, typed
 from pawl.models.ledger import likely_input
@@ -382,18 +382,19 @@ class Compacted:
     """Why it is as it was; empty when it is not."""
 
 
-def compact(hooking: Hooking, asked: str = "") -> Compacted:
+def compact(shop: Project, order: RunRequest, tell: Callable[[HookSaid], object]) -> Compacted:
     """No model is asked: what was decided, read and done is summarized by rule, and the last turns stay as they are.
 
-    `asked` is what the user said beside asking for it; hooks hear it.
+    The text of the order is what the user said beside asking for it; hooks hear it.
     """
-    shop, conversation = hooking.shop, hooking.conversation
+    conversation = order.conversation
+    hooking = Hooking(shop=shop, order=order, run="", conversation=conversation, tell=tell)
     messages = [said.message for said in shop.store.transcripts.messages(conversation) if said.sent_again]
     if not messages:
         raise UsageError("there is nothing to compact yet", advice="say something first")
     request = max((at for at, one in enumerate(messages) if one.speaker is Speaker.USER), default=0)
     made = compress(messages, KeptWords(request=request), CompressionState(), too_long=True)
-    if not made.why_not and hooking.compressing(messages, made.messages, asked=asked) is messages:
+    if not made.why_not and hooking.compressing(messages, made.messages, asked=order.text) is messages:
         made = replace(made, after_tokens=made.before_tokens, why_not="a hook keeps it as it is")
     if made.why_not:
         return Compacted(

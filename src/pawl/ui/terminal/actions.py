@@ -395,22 +395,15 @@ class Actions:
 
     def compact(self, words: str) -> None:
         from pawl.agent.context_watch import compact
-        from pawl.agent.run_hooks import Hooking
 
-        hooking = Hooking(
-            shop=self._sitting.session.shop,
-            order=self._wishes.order(""),
-            run="",
-            conversation=self._conversation("compact"),
-            tell=lambda said: self._say(f"! {said.event} hook: {said.text}"),
-        )
-        made = compact(hooking, words)
+        shop, order = self._sitting.session.shop, self._wishes.order(words)
+        made = compact(shop, order, lambda said: self._say(f"! {said.event} hook: {said.text}"))
         if made.why_not:
-            self._say(f"not compacted: {made.why_not} ({made.before_tokens:,} tokens)")
-            return
+            return self._say(f"not compacted: {made.why_not} ({made.before_tokens:,} tokens)")
         self._say(f"compacted: {made.before_tokens:,} → {made.after_tokens:,} tokens are sent with each request")
         self._out.hint(f"  the whole conversation is kept: /resume {self._wishes.conversation}")
         self._wishes.conversation = made.conversation
+        return None
 
     def context(self, words: str) -> None:
         from pawl.agent.context_watch import sent_again
