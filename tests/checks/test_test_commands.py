@@ -72,6 +72,62 @@ FOUND = {
     "poe": ({"pyproject.toml": '[tool.poe.tasks.test]\nsequence = ["pytest checks"]\n'}, "pytest checks"),
     "make": ({"Makefile": "test:\n\tpytest checks\n"}, "pytest checks"),
     "just": ({"justfile": "test *args: build\n    pytest checks {{ args }}\n\nbuild:\n    echo\n"}, "pytest checks"),
+    "variables of a step": (
+        {
+            ".github/workflows/ci.yml": "env:\n  MODE: old\n  PIP_QUIET: 1\njobs:\n  test:\n    env: {}\n    steps:\n"
+            "      - name: lint\n        env:\n          OTHER: x\n        run: ruff check\n"
+            "      - name: test\n        run: |\n          pip install .\n          pytest\n"
+            "        env:\n          MODE: 'ci'  # as there\n          KEY: ${{ secrets.KEY }}\n"
+        },
+        "MODE=ci pytest",
+    ),
+    "variables of a job": (
+        {".gitlab-ci.yml": 'test:\n  variables:\n    MODE: "a b"\n  script:\n    - export X=1 && pytest\n'},
+        "MODE='a b' X=1 pytest",
+    ),
+    "an exported variable": (
+        {".github/workflows/ci.yml": WORKFLOW.format("|\n          export MODE=ci\n          pytest -x")},
+        "MODE=ci pytest",
+    ),
+    "a variable before the command": (
+        {".github/workflows/ci.yml": WORKFLOW.format("PYTHONPATH=.:$PYTHONPATH MODE=ci python -m unittest -v")},
+        "MODE=ci PYTHONPATH=. python -m unittest -v",
+    ),
+    "options in a variable": (
+        {".github/workflows/ci.yml": WORKFLOW.format("PYTEST_ADDOPTS='-x -m fast' LD_PRELOAD=./x.so PATH=. pytest")},
+        "pytest -m fast",
+    ),
+    "variables of tox": (
+        {
+            "tox.ini": "[base]\ncommand = pytest checks\n\n[testenv]\nset_env =\n    MODE = ci\n    lint: OTHER = x\n"
+            "commands = {[base]command}\n"
+        },
+        "MODE=ci pytest checks",
+    ),
+    "variables of tox in toml": (
+        {"tox.toml": '[env_run_base]\nset_env = { MODE = "ci" }\ncommands = [["pytest", "tests"]]\n'},
+        "MODE=ci pytest tests",
+    ),
+    "variables of nox": (
+        {"noxfile.py": NOX.replace('slow")', 'slow", env={"MODE": "ci"})')},
+        "MODE=ci pytest -m 'not slow'",
+    ),
+    "variables of hatch": (
+        {"pyproject.toml": '[tool.hatch.envs.t]\nenv-vars = { MODE = "ci" }\nscripts = { test = "pytest checks" }\n'},
+        "MODE=ci pytest checks",
+    ),
+    "variables of pdm": (
+        {"pyproject.toml": '[tool.pdm.scripts]\ntest = { cmd = ["pytest", "checks"], env = { MODE = "ci" } }\n'},
+        "MODE=ci pytest checks",
+    ),
+    "variables of make": (
+        {"Makefile": "export MODE := ci\n\ntest:\n\t@X=1 pytest checks\n"},
+        "MODE=ci X=1 pytest checks",
+    ),
+    "a package laid beside the project": (
+        {".github/workflows/ci.yml": WORKFLOW.format("uv run --with-editable . pytest tests")},
+        "pytest tests",
+    ),
     "django": ({"manage.py": "import django\n"}, "python manage.py test"),
     "a runner of its own": ({"tests/runtests.py": "print()\n"}, "python tests/runtests.py"),
 }
@@ -96,6 +152,29 @@ def test_a_part_is_not_taken_for_the_whole(tmp_path):
     for way, line in (("folder", "cd sub && pytest"), ("quoted", 'sh -c "cd sub && pytest"')):
         assert found(tmp_path / way, {".github/workflows/ci.yml": WORKFLOW.format(line)}) == []
     assert found(tmp_path / "page", {"CONTRIBUTING.md": "Run `pytest tests/test_a.py` or `pytest tests/unit`.\n"}) == []
+
+
+BY_VARIABLE = (
+    "import os\nimport unittest\n\nfrom app import after\n\n\nclass After(unittest.TestCase):\n"
+    "    def test_after(self):\n        self.assertEqual((after(1), after(-4), os.environ.get('MODE')), (2, -3, 'ci'))\n"
+)
+
+
+@pytest.mark.usefixtures("active_environment")
+def test_tests_run_with_the_variables_that_ci_gives_them(tmp_path: Path, state_directory, monkeypatch):
+    monkeypatch.setenv("PAWL_STATE", str(state_directory))
+    workflow = WORKFLOW.format("MODE=ci python -m unittest discover -v")
+    files = {"app.py": "def after(n):\n    return n + 1\n", "test_app.py": BY_VARIABLE}
+    pawl = Pawl(lay(tmp_path / "w", {name: text.encode() for name, text in files.items()}))
+    assert pawl("verify", "--all").code == 1
+    assert pawl("verify", "--all", "--test", "MODE=ci python -m unittest").code == 0
+    lay(pawl.workspace, {".github/workflows/ci.yml": workflow.encode()})
+    assert pawl("verify", "--all").code == 0
+    assert pawl.json("doctor")["test_commands"][0]["variables"] == ["MODE=ci"]
+    # The engine of a repair, and a failing test that is run again alone, get them too.
+    lay(pawl.workspace, {"app.py": b"def after(n):\n    return n + 2\n"})
+    assert pawl("fix").code == 0
+    assert (pawl.workspace / "app.py").read_text() == files["app.py"]
 
 
 OWN = (

@@ -24,6 +24,7 @@ from pawl.agent.record import GivenAnswer, RunRecord, WorkName, composed
 from pawl.agent.routes import RunNode
 from pawl.agent.stream_writer import StreamWriter
 from pawl.agent.works import chosen_hunks
+from pawl.checks.known_commands import TestCommand
 from pawl.core.change import ChangeSet
 from pawl.core.dialogue import Conversation, TranscriptLine
 from pawl.core.errors import NotAuthorized, PawlError, UnknownEntry, UnknownModel, UsageError
@@ -330,7 +331,7 @@ class Session:
             self._check_model(made.model)
         if made.test_command and self._lacks(made.test_command):
             raise UsageError(
-                f"{made.test_command[0]!r}, which runs the tests, is not installed",
+                f"{TestCommand.of(made.test_command).words[0]!r}, which runs the tests, is not installed",
                 advice="name an installed command with --test 'CMD'",
             )
         return made
@@ -348,7 +349,7 @@ class Session:
                 raise
 
     def _lacks(self, test_command: tuple[str, ...]) -> bool:
-        if which(test_command[0], path=self.shop.config.search_path):
+        if which(TestCommand.of(test_command).words[0], path=self.shop.config.search_path):
             return False
         # Only a bench can tell of the rest.
         from pawl.checks.verifier import Verifier

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import posixpath
 import shlex
@@ -23,10 +24,22 @@ class TestCommand:
     __test__ = False
 
     words: tuple[str, ...]
+    variables: tuple[str, ...] = ()
+    """Those that it is started with, each as `NAME=value`."""
     source: str = ""
     """The file that names it."""
     tests: int = 0
     """How many it reported on a bench; none for one that was not tried yet."""
+
+    @classmethod
+    def of(cls, given: Sequence[str]) -> TestCommand:
+        """The command as it is written, with the assignments before its program."""
+        words = tuple(itertools.dropwhile(_is_assignment, given))
+        return cls(words=words, variables=tuple(given[: len(given) - len(words)])) if words else cls(words=tuple(given))
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        return (*self.variables, *self.words)
 
     def with_python(self, python: str) -> tuple[str, ...]:
         """The words with the project's interpreter, where a file of the project's names the command."""
@@ -48,7 +61,13 @@ class TestCommand:
 
     @property
     def shown(self) -> str:
-        return shlex.join(self.words)
+        assigned = (f"{name}={shlex.quote(value)}" for name, _, value in (one.partition("=") for one in self.variables))
+        return " ".join((*assigned, shlex.join(self.words)))
+
+
+def _is_assignment(word: str) -> bool:
+    name, equals, _ = word.partition("=")
+    return bool(equals) and name.isidentifier()
 
 
 def _label(test: str, folder: str) -> str:

@@ -38,6 +38,7 @@ _NOT_FOUND = (126, 127)
 _LOOK_SECONDS = 5.0
 _FIFO = "FIFO "
 _ENVIRONMENTS = (".venv", "venv", "env")
+_IMPORT_PATH = "PYTHONPATH"
 _NOT_OURS = frozenset({*_ENVIRONMENTS, "node_modules", ".tox", ".nox", "build", "dist", ".git", "site-packages"})
 
 
@@ -123,11 +124,21 @@ class Subject:
         ours = (path for path in paths if _NOT_OURS.isdisjoint(path.split("/")))
         return tuple(path for path in ours if path.endswith((".py", ".pyi")) and self.files.exists(path))
 
-    def import_path(self) -> dict[str, str]:
-        """The variable with which every Python of a command imports the project's packages from the workspace."""
-        folders = [posixpath.join(self.workspace, folder).rstrip("/") for folder in own_packages(self.files)]
-        given = self.environment.variables.get("PYTHONPATH", "")
-        return {"PYTHONPATH": ":".join((*folders, *filter(None, (given,))))} if folders and self.workspace else {}
+    @property
+    def likeliest(self) -> TestCommand:
+        """The command that is known to run the tests, or the first that may."""
+        return next(iter(self.candidates), TestCommand(words=()))
+
+    def variables(self, assigned: Iterable[str], *, finds_packages: bool) -> dict[str, str]:
+        """Those of a test command, with one by which its Pythons import the project's packages from the workspace where
+        the command does not see to that by itself."""
+        found = dict(one.split("=", 1) for one in assigned)
+        folders = [] if finds_packages else list(own_packages(self.files))
+        folders += [one for one in found.pop(_IMPORT_PATH, "").split(":") if one and not one.startswith(("/", ".."))]
+        places = [posixpath.normpath(posixpath.join(self.workspace, folder)) for folder in folders]
+        given = self.environment.variables.get(_IMPORT_PATH, "")
+        path = {_IMPORT_PATH: ":".join((*places, *filter(None, (given,))))} if places and self.workspace else {}
+        return {**found, **path}
 
     def run(self, argv: Sequence[str], variables: Mapping[str, str] | None = None) -> Completed | None:
         """How the command ended; None when its program is not there."""
@@ -217,6 +228,7 @@ def for_tests(subject: Subject, tests: Sequence[str]) -> Subject | None:
     framework = detect(subject.files).framework
     labelled = next((one for command in subject.candidates if (one := command.with_labels(tests))), None)
     files = tuple(dict.fromkeys(map(file_of, tests)))
+    variables = (labelled or subject.likeliest).variables
     if labelled is not None:
         words = labelled.with_python(subject.python)
     elif framework is None:
@@ -225,7 +237,8 @@ def for_tests(subject: Subject, tests: Sequence[str]) -> Subject | None:
         words = commands.of_files(framework, files, python=subject.python)
     else:
         words = commands.some_tests(framework, tests, python=subject.python)
-    return dataclasses.replace(subject, test_command=words, chosen=TestChoice(files=files)) if words else None
+    given = (*variables, *words)
+    return dataclasses.replace(subject, test_command=given, chosen=TestChoice(files=files)) if words else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,9 +260,9 @@ class Tests:
             return skipped(self.name, f"{NONE_CHOSEN}; {subject.chosen.rest}")
         for command in chosen or self._commands(subject, usual.framework):
             argv = command.with_python(subject.python)
-            told = argv in (subject.test_command, self.command) or command.source
+            told = command.given in (subject.test_command, self.command) or command.source
             detection = self._detected(subject, shlex.join(argv)) if told else usual
-            last = self._ran(subject, argv, detection) or self._missing(subject, argv)
+            last = self._ran(subject, command, detection) or self._missing(subject, argv)
             if chosen and subject.chosen is not None and last.standing is not Status.SKIPPED:
                 last = dataclasses.replace(last, part=subject.chosen.told(last))
             elif last.counts is not None and last.counts.total and not (subject.test_command or subject.places):
@@ -271,27 +284,28 @@ class Tests:
         changed = [path for path in choice.changed if subject.files.exists(path)]
         found = [] if self.framework else [one.with_labels(ours) for one in subject.candidates]
         usual = commands.of_files(framework, ours, changed=changed, python=subject.python)
-        return (*(one for one in found if one is not None), TestCommand(words=usual))
+        variables = subject.likeliest.variables
+        return (*(one for one in found if one is not None), TestCommand(words=usual, variables=variables))
 
     def _commands(self, subject: Subject, framework: Framework | None) -> Iterator[TestCommand]:
         """The user's own alone, or those that the project's files name and then its framework's."""
         if subject.test_command:
-            yield TestCommand(words=subject.test_command)
+            yield TestCommand.of(subject.test_command)
             return
         usual = self.command or (
             _script(framework, subject) or commands.all_tests(framework, python=subject.python) if framework else ()
         )
         if usual and subject.places and framework and framework.name == "pytest":
-            yield TestCommand(words=(*usual, *subject.places))
+            yield TestCommand(words=(*usual, *subject.places), variables=subject.likeliest.variables)
             return
         if not self.framework and (framework is None or framework.language == "python"):
-            yield from (one for one in subject.candidates if one.with_python(subject.python) != usual)
+            yield from (one for one in subject.candidates if one.variables or one.with_python(subject.python) != usual)
         if usual:
-            yield TestCommand(words=usual)
+            yield TestCommand.of(usual)
 
-    def _ran(self, subject: Subject, argv: tuple[str, ...], detection: Detection) -> CheckResult | None:
+    def _ran(self, subject: Subject, command: TestCommand, detection: Detection) -> CheckResult | None:
         """How the command ended; None where its program is not there."""
-        asked = argv in (subject.test_command, self.command)
+        argv, asked = command.with_python(subject.python), command.given in (subject.test_command, self.command)
         if argv[:2] == _NPX and detection.framework is not None and (subject.chosen is not None or not asked):
             argv = (*argv[:3], *_own_options(detection.framework, subject), *argv[3:])
         if argv[:2] == ("go", "test") and "-json" not in argv:
@@ -301,7 +315,7 @@ class Tests:
             # Not to be guessed by what is tested.
             sign = f"pawl-{secrets.token_hex(8)}"
             guarded = watched(subject.files, words, subject.added, sign)
-            env = {} if starts_runner(words) else subject.import_path()
+            env = subject.variables(command.variables, finds_packages=starts_runner(words))
             if subject.chosen is not None and detection.framework is not None:
                 env = {**env, **detection.framework.commands.part}
             completed = subject.run_first([served(subject.services, guarded or words)], env)

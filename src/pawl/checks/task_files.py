@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import configparser
+import itertools
 import posixpath
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pawl.checks.project_facts import Folder, package_json, table, text, toml
@@ -41,6 +42,62 @@ def words_of(command: str) -> list[str]:
         return shlex.split(command)
     except ValueError:
         return command.split()
+
+
+_VARIABLES = re.compile(r"([\s-]*)(?:env|variables|environment)\s*:\s*(?:#.*)?")
+_EXPORTED = re.compile(r"(\s*)(?:-\s+)?export\s+(.*)")
+_VALUE = re.compile(
+    r"""\s*["']?([A-Za-z_]\w*)["']?\s*:\s+(?:"([^"]*)"|'([^']*)'|([^\s"'{\[&*!|>#][^#]*?))\s*(?:\s#.*)?"""
+)
+
+
+_MOST_LINES, _MOST_BLOCKS = 5_000, 200
+
+
+def variables_around(lines: Sequence[str]) -> list[tuple[str, ...]]:
+    """For each line of a CI file the variables that are set for it, as `NAME=value`; the nearest last."""
+    around: list[dict[str, tuple[int, str]]] = [{} for _ in lines]
+    blocks = (
+        (number, line)
+        for number, line in enumerate(lines[:_MOST_LINES])
+        if "env" in line or "var" in line or "export " in line
+    )
+    for number, line in itertools.islice(blocks, _MOST_BLOCKS):
+        if match := _EXPORTED.fullmatch(line):
+            column, first = len(match[1]), number
+            values = dict(one.split("=", 1) for one in words_of(match[2]) if "=" in one)
+        elif match := _VARIABLES.fullmatch(line):
+            column, first = len(match[1]), _first_of(lines, number, len(match[1]))
+            inner = _below(lines, number + 1, column + 1)
+            found = (_VALUE.fullmatch(lines[at]) for at in inner)
+            values = {one[1]: one[2] or one[3] or (one[4] or "").strip() for one in found if one}
+        else:
+            continue
+        for at in range(first, _below(lines, number + 1, column).stop):
+            for name, value in values.items():
+                if around[at].get(name, (-1,))[0] <= column:
+                    around[at][name] = (column, value)
+    return [tuple(f"{name}={value}" for name, (_, value) in one.items()) for one in around]
+
+
+def _below(lines: Sequence[str], start: int, column: int) -> range:
+    """The lines from there on that stand in this column or further in."""
+    outside = (at for at in range(start, len(lines)) if lines[at].strip() and _indent(lines[at]) < column)
+    return range(start, next(outside, len(lines)))
+
+
+def _first_of(lines: Sequence[str], number: int, column: int) -> int:
+    """The first line of the block in which a key stands in that column."""
+    while number > 0 and not (lines[number].strip() and _indent(lines[number]) < column):
+        above = lines[number - 1]
+        if above.strip() and _indent(above) < column and len(above) - len(above.lstrip(" -")) != column:
+            break
+        number -= 1
+    return number
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def leads_to(files: Folder, command: str) -> str:
@@ -88,17 +145,27 @@ def _makefile(files: Folder) -> list[str]:
     return "\n".join(text(files, name) for name in ("GNUmakefile", "makefile", "Makefile")).splitlines()
 
 
+_MAKE_EXPORT = re.compile(r"export\s+(\w+)\s*[:?]?=\s*(\S+)\s*")
+
+
+def _with(variables: Mapping[str, object], command: str) -> str:
+    """The command with these assignments before it."""
+    assigned = (shlex.quote(f"{name}={value}") for name, value in variables.items() if isinstance(value, str | int))
+    return " ".join((*assigned, command.lstrip("@-"))) if command else ""
+
+
 def _make(files: Folder, targets: list[str]) -> str:
     """The recipes of the targets and of what they need."""
     lines = _makefile(files)
     recipes: dict[str, list[str]] = {}
     needs: dict[str, list[str]] = {}
     current: list[str] = []
+    exported = {match[1]: match[2] for match in map(_MAKE_EXPORT.fullmatch, lines) if match}
     for line in lines:
         match = _TARGET.match(line)
         if line.startswith("\t"):
             for name in current:
-                recipes[name].append(line.strip())
+                recipes[name].append(_with(exported, line.strip()))
         elif match and not line.startswith("."):
             current = match[1].split()
             for name in current:
@@ -116,13 +183,17 @@ def _make(files: Folder, targets: list[str]) -> str:
 
 def tasks(files: Folder, path: str) -> Iterator[tuple[str, str]]:
     """The tasks that a table of pyproject.toml names, each with what runs."""
-    places: list[Any] = [table(toml(files, "pyproject.toml"), "tool")]
+    places: list[tuple[Any, Any]] = [(table(toml(files, "pyproject.toml"), "tool"), {})]
     for name in path.split("."):
-        inner = [list(one.values()) if name == "*" else [one.get(name)] for one in places]
-        places = [one for group in inner for one in group if isinstance(one, dict)]
-    for place in places:
+        inner = [
+            (value, one.get("env-vars") or {})
+            for one, _ in places
+            for value in (one.values() if name == "*" else [one.get(name)])
+        ]
+        places = [(value, variables) for value, variables in inner if isinstance(value, dict)]
+    for place, variables in places:
         for name, value in place.items():
-            yield name, "\n".join(_commands(value))
+            yield name, "\n".join(_with(variables, one) for one in _commands(value))
 
 
 def _commands(value: object) -> Iterator[str]:
@@ -133,7 +204,9 @@ def _commands(value: object) -> Iterator[str]:
         yield from (one for one in value if isinstance(one, str))
     elif isinstance(value, dict):
         for key in ("cmd", "shell", "composite", "sequence"):
-            yield from _commands(value.get(key))
+            given = value.get(key)
+            joined = shlex.join(map(str, given)) if key == "cmd" and isinstance(given, list) else given
+            yield from (_with(table(value, "env"), one) for one in _commands(joined))
 
 
 def _task(files: Folder, program: str, named: list[str]) -> str:
@@ -146,18 +219,38 @@ def _tox(files: Folder) -> Iterator[str]:
     """The commands of tox's usual environment, without what only tox knows."""
     data = toml(files, "tox.toml") or table(table(toml(files, "pyproject.toml"), "tool"), "tox")
     inner = str(data.get("legacy_tox_ini", ""))
-    for lines in table(data, "env_run_base").get("commands", []):
+    base = table(data, "env_run_base")
+    for lines in base.get("commands", []):
         words = [str(word) for word in lines if isinstance(word, str)] if isinstance(lines, list) else []
-        yield shlex.join(map(_filled, words))
+        yield _with(table(base, "set_env"), shlex.join(map(_filled, words)))
     for name in ("tox.ini", "setup.cfg", ""):
         parser = configparser.ConfigParser(interpolation=None, strict=False)
         try:
             parser.read_string(text(files, name) if name else inner)
-            found = parser.get("testenv", "commands", fallback="")
         except configparser.Error:
             continue
+        found, *variables = (
+            _referred(parser, parser.get("testenv", key, fallback="")) for key in ("commands", "setenv", "set_env")
+        )
+        pairs = (one.split("=", 1) for lines in variables for one in lines.splitlines() if "=" in one)
+        values = {key.strip(): _filled(value.strip()) for key, value in pairs}
         joined = re.sub(r"\\\n\s*", " ", found)
-        yield from (_FACTORS.sub("", _filled(line).strip()) for line in joined.splitlines() if line.strip())
+        yield from (
+            _with(values, _FACTORS.sub("", _filled(line).strip())) for line in joined.splitlines() if line.strip()
+        )
+
+
+_REFERENCE = re.compile(r"\{\[([^\[\]{}]+)\](\w+)\}")
+
+
+def _referred(parser: configparser.ConfigParser, found: str) -> str:
+    """With what other sections say in the place of references to them."""
+    for _ in range(_DEEPEST):
+        found = _REFERENCE.sub(lambda match: parser.get(match[1], match[2], fallback=""), found)
+    return found
+
+
+_DEEPEST = 3
 
 
 def _filled(line: str) -> str:
@@ -180,7 +273,14 @@ def _nox(script: str) -> Iterator[str]:
     for call in calls:
         if getattr(call.func, "attr", "") in ("run", "run_always"):
             words = [one.value for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-            yield shlex.join(words)
+            given = next((one.value for one in call.keywords if one.arg == "env"), None)
+            pairs = zip(given.keys, given.values, strict=True) if isinstance(given, ast.Dict) else ()
+            texts = (
+                (key.value, value.value)
+                for key, value in pairs
+                if isinstance(key, ast.Constant) and isinstance(value, ast.Constant)
+            )
+            yield _with({str(key): value for key, value in texts}, shlex.join(words))
 
 
 def _just(script: str, named: list[str]) -> str:

@@ -11,15 +11,15 @@ import itertools
 import posixpath
 import re
 import shlex
-from collections.abc import Iterator, Mapping
-from dataclasses import field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field, replace
 from pathlib import Path
 
 from pawl.checks.catalog import all_tests, detect, first_named
 from pawl.checks.known_commands import TestCommand, known_commands
 from pawl.checks.project_facts import Folder, text, toml
 from pawl.checks.project_facts import table as toml_table
-from pawl.checks.task_files import just_recipes, leads_to, make_targets, tasks, words_of
+from pawl.checks.task_files import just_recipes, leads_to, make_targets, tasks, variables_around, words_of
 from pawl.code.languages import is_test
 from pawl.core.errors import NotFound, PawlError
 from pawl.core.lazy_dataclass import dataclass
@@ -34,6 +34,7 @@ _QUOTED = re.compile(r"`+([^`\n]+)`+")
 _LITERAL = re.compile(r"::\s*$|^\s*\.\. [\w-]+::")
 """The beginning of a block of reStructuredText that is further in."""
 _AND_THEN = re.compile(r"\s*(?:&&|;)\s*")
+_EXPORT = "export "
 _PYTHON = re.compile(r"python[\d.]*")
 _SETTING = r"^{}\s*[=:](.*(?:\n[ \t]+.*)*)"
 
@@ -58,6 +59,7 @@ class _Lines:
     prefix_values: tuple[str, ...]
     unreadable: re.Pattern[str]
     narrow: re.Pattern[str]
+    not_set: re.Pattern[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +104,7 @@ def test_commands(shop: Project) -> tuple[TestCommand, ...]:
     """The commands that may run the tests of a workspace: one that is known to, then those of its files."""
     found = candidates(TreeFolder(shop.tree))
     known = known_commands(shop.config).load(shop.workspace)
-    return tuple(sorted(found, key=lambda one: known is None or one.words != known.words))
+    return tuple(sorted(found, key=lambda one: known is None or one.given != known.given))
 
 
 def likely_command(shop: Project, python: str) -> str:
@@ -120,14 +122,14 @@ def candidates(files: Folder) -> tuple[TestCommand, ...]:
         named: dict[tuple[str, ...], TestCommand] = {}
         for path in _paths(files, source):
             for line in _lines(files, source, path):
-                for words in _resolved(files, line, 0):
-                    named.setdefault(words, TestCommand(words=words, source=path))
+                for one in _resolved(files, line, 0):
+                    named.setdefault(one.given, replace(one, source=path))
         # A page shows how a part is tested, and several jobs that each run a part are no command for the whole.
-        parts = {words for words in named if _places(words) - set(_table().pytest["whole"])}
+        parts = {one.words for one in named.values() if _places(one.words) - set(_table().pytest["whole"])}
         narrow = parts if source.reads == "quoted" or len(parts) > 1 else set()
-        for words in sorted((one for one in named if one not in narrow), key=len):
-            if all(files.exists(word) for word in words[:3] if word.endswith(".py")):
-                found.setdefault(words, named[words])
+        for one in sorted((one for one in named.values() if one.words not in narrow), key=lambda one: len(one.given)):
+            if all(files.exists(word) for word in one.words[:3] if word.endswith(".py")):
+                found.setdefault(one.given, one)
     return tuple(found.values())
 
 
@@ -217,19 +219,27 @@ def _lines(files: Folder, source: _Source, path: str) -> Iterator[str]:
     if source.reads == "name":
         yield from _task_commands(files, source, path)
         return
-    whole = re.sub(r"\\\n\s*", " ", text(files, path))
-    for line in _quoted(whole) if source.reads == "quoted" else whole.splitlines():
+    lines = re.sub(r"\\\n\s*", " ", text(files, path)).splitlines()
+    if source.reads == "quoted":
+        lines = list(_quoted(lines))
+    around = variables_around(lines) if source.reads == "lines" else itertools.repeat(())
+    for line, variables in zip(lines, around, strict=False):
         command = _table().line.before.sub("", line).strip()
         # A whole line in quotes, as YAML has it.
         command = command[:-1] if command[-1:] in ("'", '"') and command.count(command[-1]) % 2 else command
-        yield from (one for one in _parts(command) if _says_tests(one, source.reads))
+        for one in _parts(command):
+            if _says_tests(one, source.reads):
+                yield " ".join((*map(shlex.quote, variables), one))
 
 
 def _parts(command: str) -> list[str]:
     """The commands of a line one by one, unless one of them goes to another folder or is quoted."""
     parts = _AND_THEN.split(command)
     is_one = any(one.startswith("cd ") or one.count("'") % 2 or one.count('"') % 2 for one in parts)
-    return [command] if is_one else parts
+    if is_one:
+        return [command]
+    exported = [one.removeprefix(_EXPORT) for one in parts if one.startswith(_EXPORT)]
+    return [" ".join((*exported, one)) for one in parts if not one.startswith(_EXPORT)]
 
 
 def _says_tests(command: str, reads: str) -> bool:
@@ -239,9 +249,9 @@ def _says_tests(command: str, reads: str) -> bool:
     return _runs(command) or _runs_task(command)
 
 
-def _quoted(page: str) -> Iterator[str]:
+def _quoted(lines: Iterable[str]) -> Iterator[str]:
     inside = literal = False
-    for line in page.splitlines():
+    for line in lines:
         literal = bool(_LITERAL.search(line)) or (literal and line[:1] in ("", " ", "\t"))
         if _FENCE.match(line):
             inside = not inside
@@ -263,25 +273,41 @@ def _task_commands(files: Folder, source: _Source, path: str) -> Iterator[str]:
         yield source.command
 
 
-def _resolved(files: Folder, command: str, depth: int) -> Iterator[tuple[str, ...]]:
-    """The words that run tests in the end: those of a runner, or of a task that leads to none that can be read."""
+def _resolved(files: Folder, command: str, depth: int) -> Iterator[TestCommand]:
+    """What runs tests in the end: a runner, or a task that leads to none that can be read."""
     table = _table().line
-    words = _bare(command)
+    words, variables = _bare(command)
     if not words:
         return
     line = " ".join(words)
     if _runs(line):
-        kept = _plain(words)
+        kept = _plain([*words, *shlex.split(variables.pop(_OPTIONS, ""))])
         if not table.unreadable.search(" ".join(kept)):
-            yield kept
+            yield _started(kept, variables)
     elif depth < _DEEPEST and _runs_task(command):
         lines = (leads_to(files, command) or leads_to(files, line)).splitlines()
         each = (part for one in lines if not one.startswith("#") for part in _parts(one))
         inner = [one for part in each for one in _resolved(files, part, depth + 1)]
         if inner:
-            yield inner[0]
+            yield _started(inner[0].words, variables | dict(one.split("=", 1) for one in inner[0].variables))
         elif words[0] in ("make", "just") and not table.unreadable.search(line):
-            yield tuple(words)
+            yield _started(tuple(words), variables)
+
+
+def _started(words: tuple[str, ...], variables: Mapping[str, str]) -> TestCommand:
+    """With those of the tests: others decide about the machine or the report, or only CI can fill them in."""
+    not_set = _table().line.not_set
+    places = (_ROOT.sub("", one) for one in variables.get(_IMPORTS, "").split(":"))
+    values = {**variables, _IMPORTS: ":".join(one for one in places if "$" not in one)}
+    kept = {name: one for name, one in values.items() if one and not not_set.match(name) and not set(one) & _OPEN}
+    return TestCommand(words=words, variables=tuple(f"{name}={value}" for name, value in sorted(kept.items())))
+
+
+_IMPORTS = "PYTHONPATH"
+_ROOT = re.compile(r"(?:\$\{\{\s*github\.workspace\s*\}\}|\$\{?(?:PWD|CI_PROJECT_DIR|GITHUB_WORKSPACE)\}?)/")
+_OPTIONS = "PYTEST_ADDOPTS"
+_OPEN = frozenset("$`\0\n")
+"""Characters of a value that only its own shell or CI fills in."""
 
 
 def _runs(command: str) -> bool:
@@ -290,27 +316,30 @@ def _runs(command: str) -> bool:
 
 
 def _runs_task(command: str) -> bool:
-    bare = " ".join(_bare(command))
+    bare = " ".join(_bare(command)[0])
     return any(one.search(line) for one in _table().line.tasks for line in (command, bare))
 
 
-def _bare(command: str) -> list[str]:
-    """The words without what only prepares the command: assignments, and tools that choose an environment."""
+def _bare(command: str) -> tuple[list[str], dict[str, str]]:
+    """The words without what only prepares the command, such as tools that choose an environment; and its variables."""
     table = _table().line
     words = words_of(command.lstrip("@-"))
+    variables: dict[str, str] = {}
     while words:
         prefix = next((one for one in table.prefixes if words[: one.count(" ") + 1] == one.split()), "")
+        name, equals, value = words[0].partition("=")
         if prefix and len(words) > prefix.count(" ") + 1:
             words = words[prefix.count(" ") + 1 :]
             while words and words[0].startswith("-") and words[0] != "-m":
                 takes = words[0] in table.prefix_values
                 words = words[2 if takes else 1 :]
             words = ["python", *words] if words[:1] == ["-m"] else words
-        elif "=" in words[0] and not words[0].startswith("-"):
+        elif equals and not name.startswith("-"):
+            variables |= {name: value} if name.isidentifier() else {}
             words = words[1:]
         else:
             break
-    return words
+    return words, variables
 
 
 def _plain(words: list[str]) -> tuple[str, ...]:

@@ -338,7 +338,8 @@ class Verifier:
         if before.counts is None or not before.counts.passed:
             return self.suites(tests, names)
         if files and not self.test_command and before.command[1:3] == ("-m", "pytest"):
-            return replace(self, test_command=("pytest", *files)).suites(tests, (TESTS,))
+            variables = next((one.variables for one in test_commands(self.shop)), ())
+            return replace(self, test_command=(*variables, "pytest", *files)).suites(tests, (TESTS,))
         return None if witnessed else self.suites(tests, names)
 
     def verify_bench(
@@ -397,7 +398,7 @@ class Verifier:
 
     def lacks_program(self) -> bool:
         """Whether the test command names a program that is nowhere where the command would look for it."""
-        return bool(self.missing_programs(self.test_command[:1]))
+        return bool(self.missing_programs(TestCommand.of(self.test_command).words[:1]))
 
     def missing_programs(self, programs: Iterable[str]) -> tuple[str, ...]:
         """Those that a command on a bench does not find."""

@@ -15,7 +15,7 @@ from importlib import resources
 from typing import Any
 
 from pawl.checks.catalog import Detection, detect
-from pawl.checks.known_commands import known_commands
+from pawl.checks.known_commands import TestCommand, known_commands
 from pawl.checks.language_steps import lint_fixed
 from pawl.checks.output import places
 from pawl.checks.report import UNLISTED
@@ -221,7 +221,9 @@ class PythonGround(RepairGround):
     def run_engine(self, request: RepairRequest, take: Take, cancel: CancelToken | None = None) -> Completed:
         """Starts the engine with the workspace's own interpreter; it has a little more time than it is asked for."""
         words = launched(self.bench.files, command(request, self.subject.python))
-        execution = Execution(argv=words, limits=self.limits(request.seconds + GRACE_SECONDS))
+        variables = self.subject.variables(self._assigned, finds_packages=True)
+        limits = self.limits(request.seconds + GRACE_SECONDS)
+        execution = Execution(argv=words, limits=limits, environment=variables)
         return self.bench.run(execution, on_output=EventLines(take).feed, cancel=cancel)
 
     def _survey(self, request: RepairRequest) -> BaselineTaken | None:
@@ -357,21 +359,29 @@ class PythonGround(RepairGround):
                     advice=f"fix it alone: pawl fix {shlex.quote(test)} --test {shlex.quote(shlex.join(words))}",
                 )
 
+    @property
+    def _assigned(self) -> tuple[str, ...]:
+        """The variables that the tests are run with."""
+        given = self.request.test_command
+        return (TestCommand.of(given) if given else self.subject.likeliest).variables
+
     def _alone(self, test: str) -> tuple[str, ...]:
         """The command that runs nothing but this test; empty where there is none."""
         if self.framework == "pytest":
-            return ("pytest", test)
+            return (*self._assigned, "pytest", test)
         path, *names = test.split("::")
         known = known_commands(self.shop.config).load(self.shop.workspace)
         if labelled := known and known.with_labels([path]):
-            return labelled.with_python(self.subject.python)
+            return (*labelled.variables, *labelled.with_python(self.subject.python))
         module = path.removesuffix(".py").replace("/", ".")
-        return (self.subject.python, "-m", "unittest", ".".join((module, *names))) if path.endswith(".py") else ()
+        words = (*self._assigned, self.subject.python, "-m", "unittest", ".".join((module, *names)))
+        return words if path.endswith(".py") else ()
 
     def _collected(self, test: str) -> list[str]:
         """The ids of a test with each of its parameters."""
         words = (self.subject.python, "-m", "pytest", "--collect-only", "-q", "-o", "addopts=", test)
-        completed = self.subject.run(launched(self.bench.files, words))
+        variables = self.subject.variables(self._assigned, finds_packages=True)
+        completed = self.subject.run(launched(self.bench.files, words), variables)
         lines = completed.stdout.text.splitlines() if completed is not None and completed.ok else ()
         return [line for line in lines if line.startswith(f"{test}[")]
 

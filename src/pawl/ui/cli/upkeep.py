@@ -73,7 +73,7 @@ def doctor(shop: Project, call: Call) -> int:
                 "trust": trust.standing,
                 **picked(report, "hooks problems"),
                 "environment": {**found.found, "python_folder": found.python},
-                "test_commands": [picked(one, "words source tests") for one in tests],
+                "test_commands": [picked(one, "words variables source tests") for one in tests],
             },
             code,
         )
@@ -96,7 +96,7 @@ def _test_commands(shop: Project) -> tuple[TestCommand, ...]:
 
     known = known_commands(shop.config).load(shop.workspace)
     with suppress(ConfigError):
-        others = (one for one in test_commands(shop) if known is None or one.words != known.words)
+        others = (one for one in test_commands(shop) if known is None or one.given != known.given)
         return (*((known,) if known else ()), *others)
     return ()
 
