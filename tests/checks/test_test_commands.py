@@ -154,10 +154,16 @@ def test_a_part_is_not_taken_for_the_whole(tmp_path):
     assert found(tmp_path / "page", {"CONTRIBUTING.md": "Run `pytest tests/test_a.py` or `pytest tests/unit`.\n"}) == []
 
 
-BY_VARIABLE = (
-    "import os\nimport unittest\n\nfrom app import after\n\n\nclass After(unittest.TestCase):\n"
-    "    def test_after(self):\n        self.assertEqual((after(1), after(-4), os.environ.get('MODE')), (2, -3, 'ci'))\n"
-)
+BY_VARIABLE = """import os
+import unittest
+
+from app import after
+
+
+class After(unittest.TestCase):
+    def test_after(self):
+        self.assertEqual((after(1), after(-4), os.environ.get("MODE")), (2, -3, "ci"))
+"""
 
 
 @pytest.mark.usefixtures("active_environment")
