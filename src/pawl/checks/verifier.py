@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import field, replace
-from enum import StrEnum
 from functools import partial
 from math import inf
 
@@ -49,6 +48,7 @@ from pawl.checks.test_choice import TestChoice
 from pawl.checks.test_chooser import TestChooser, changed_lines
 from pawl.checks.test_commands import test_commands, told_places
 from pawl.checks.verdict import TESTS, ChangeVerdict, Requirements, Verification, decide, failing, runs_tests
+from pawl.checks.verify_report import BaselinePolicy, VerifyReport
 from pawl.code.languages import is_test
 from pawl.code.librarian import source_files
 from pawl.code.reach import ChangedLines, changed_in
@@ -65,55 +65,6 @@ from pawl.workspace.project import Project
 
 _OF_FILES = (CheckKind.SYNTAX, CheckKind.TYPES, CheckKind.LINT)
 """Checks whose findings are each of one file."""
-
-
-class BaselinePolicy(StrEnum):
-    """Which findings are old."""
-
-    MEASURED = "measured"
-    """Those that the workspace has without the change; looked for where a check fails."""
-    STORED = "stored"
-    """Those that the user has set as the baseline."""
-    SET = "set"
-    """All of them: they become the baseline."""
-    NONE = "none"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyReport:
-    digest: str
-    """Of the change set; that of the empty one for the workspace as it stands."""
-    verdicts: tuple[CheckResult, ...]
-    """A result for each check, skipped ones with the reason."""
-    seconds: float
-    kept: tuple[str, ...] = ()
-    """Checks whose result came from the cache."""
-    has_baseline: bool = False
-    shadowing: tuple[str, ...] = ()
-    """Changes that take the place of what runs the tests: whatever these then say, it proves nothing."""
-    data: frozenset[str] = frozenset()
-    """Changed files of data that belong to the tests."""
-    answers: tuple[str, ...] = ()
-    """Answers that the change writes down for inputs of the tests."""
-    notes: tuple[str, ...] = ()
-    """Notes on packages that the workspace lacks, and on files hidden from the checks."""
-    asked: tuple[str, ...] = ()
-    """Checks that run a command of the user's own."""
-
-    @property
-    def judgement(self) -> ChangeVerdict:
-        """The word on the workspace as it stands."""
-        before = skipped(TESTS, "there is nothing to compare with")
-        return decide(
-            Verification(
-                digest=self.digest,
-                before=before,
-                verdicts=self.verdicts,
-                shadowing=self.shadowing,
-                asked=self.asked,
-            ),
-            Requirements(),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,8 @@ from contextlib import suppress
 from pawl.checks.settings import verify_settings
 from pawl.checks.suite_record import suite_records
 from pawl.checks.verdict import failing, runs_tests
-from pawl.checks.verifier import BaselinePolicy, Verifier, VerifyReport
+from pawl.checks.verifier import Verifier
+from pawl.checks.verify_report import BaselinePolicy, VerifyReport
 from pawl.core.diagnostic import Status
 from pawl.core.errors import PawlError
 from pawl.settings.files import writer_lock

@@ -17,7 +17,8 @@ from pawl.ui.screen.screen import Screen, brief
 
 if TYPE_CHECKING:
     from pawl.checks.project_facts import CheckKind
-    from pawl.checks.verifier import Verifier, VerifyReport
+    from pawl.checks.verifier import Verifier
+    from pawl.checks.verify_report import VerifyReport
     from pawl.workspace.project import Project
 
 
@@ -50,7 +51,8 @@ def verify(shop: Project, call: Call) -> int:
     from pawl.agent.stream_writer import StreamWriter
     from pawl.checks.climb import StopPolicy
     from pawl.checks.packages import PackagePolicy
-    from pawl.checks.verifier import BaselinePolicy, Verifier
+    from pawl.checks.verifier import Verifier
+    from pawl.checks.verify_report import BaselinePolicy
     from pawl.workspace.bench import sweep
     from pawl.workspace.paths import bench_places
 
