@@ -63,6 +63,7 @@ class FoundPatch:
     function: str
     line: int
     cost: float
+    """How far-fetched the edit is; clues make it no less so."""
     group: int = 0
     """Patches of one group behaved alike on all inputs that were tried."""
     verified: bool = False

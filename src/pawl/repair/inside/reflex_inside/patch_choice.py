@@ -257,7 +257,7 @@ class Choice:
             "template": candidate.template,
             "function": function,
             "line": candidate.line,
-            "cost": round(candidate.cost, 2),
+            "cost": round(candidate.cost - candidate.clues, 2),
             "verified": candidate in self.verified,
         }
 
