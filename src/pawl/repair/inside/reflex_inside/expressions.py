@@ -16,6 +16,7 @@ SIGNS: dict[str, str] = RULES["signs"]
 NEAR_SIGNS: dict[str, list[str]] = RULES["near signs"]
 OPERATORS: dict[str, str] = RULES["operators"]
 NEAR_OPERATORS: dict[str, list[str]] = RULES["near operators"]
+BITWISE = frozenset({"&", "|", "^"})
 COMMON_STRINGS: list[str] = RULES["common strings"]
 ORDERING = frozenset(RULES["ordering functions"])
 
@@ -44,7 +45,8 @@ def arithmetic(site: Site, node: ast.BinOp) -> Proposals:
     if site.facts.guess(node) <= NUMBERS:
         for new in OPERATORS.values():
             if new not in NEAR_OPERATORS[old] and new not in {old, "@", "<<", ">>"}:
-                yield from site.between(3.6, "arithmetic operator", pair, (old, new))
+                across = (new in BITWISE) is not (old in BITWISE)
+                yield from site.between(5.2 if across else 3.6, "arithmetic operator", pair, (old, new))
     if old != "*" or not numeric:
         yield from site.replace(2.4, "swapped operands", f"{enclosed(node.right)} {old} {enclosed(node.left)}")
     yield from site.forms("operands", left=site.source.text(node.left), right=site.source.text(node.right))
