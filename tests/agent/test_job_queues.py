@@ -326,8 +326,8 @@ def test_a_worker_that_the_server_gave_up_in_the_middle_of_a_promotion_has_promo
     mine = worker.take(TERMS, ExitStack())
     other = server.server.again()
     with worker.fence(mine.held):
-        server.server.rows("SET LOCAL idle_in_transaction_session_timeout = 1")
         pid = server.server.rows("SELECT pg_backend_pid() AS pid")[0]["pid"]
+        server.server.rows("SET LOCAL idle_in_transaction_session_timeout = 1")
         with other.transaction():
             there = "SELECT 1 FROM pg_stat_activity WHERE pid = %s"
             while other.first(there, (pid,)):

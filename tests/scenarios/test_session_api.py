@@ -327,7 +327,7 @@ def test_an_edited_patch_that_is_hostile_or_torn_is_refused_and_the_run_still_wa
                     waiting.run,
                     ApprovalResponse(answer=ApprovalAnswer.APPROVE, digest=waiting.question.digest, patch=text),
                 )
-        with pytest.raises(UsageError, match="approval of all"):
+        with pytest.raises(UsageError, match="approves all of it"):
             session.answer(
                 waiting.run, ApprovalResponse(answer=ApprovalAnswer.REJECT, digest="", patch=session.patch(waiting.run))
             )

@@ -152,7 +152,8 @@ def test_a_repair_ends_when_its_time_is_up(
     (tmp_path / "settings.toml").write_text("[budget]\nseconds = 3\n" if phase.endswith("session") else "")
     monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "settings.toml"))
     script = tmp_path / "model.jsonl"
-    script.write_text(json.dumps({**turn("nobody asks"), "times": 0}) + "\n")
+    # On a quick machine the share of the search ends before the run's seconds do: then the model is waited for.
+    script.write_text(json.dumps({**turn("nobody asks", delay_ms=900_000), "times": 0}) + "\n")
     model = () if words[0] == "fix" else ("--model", f"scripted:{script}")
     said = pawl(*words, *model, stdin=f"{MENDS}\n/quit\n".encode() if phase.endswith("session") else b"")
     assert said.code == (0 if phase.endswith("session") else 53), said

@@ -269,7 +269,7 @@ def test_the_page_shows_and_changes_the_queue_and_reaches_no_other_file_with_it(
         assert tab.post("/api/requests", {"text": "/jobs"})["text"].splitlines()[1].split()[:2] == ["1", "paused"]
         for words in (("list", "--export", "jobs.json"), ("add", "--from", "app.py"), ("run",), ("watch",)):
             refused = tab.ask("POST", "/api/command", {"words": ["queue", *words]})
-            assert refused.status == 400 and b"in a terminal of its own" in refused.body, refused
+            assert refused.status == 400 and b"in another terminal" in refused.body, refused
         assert tab.command("queue", "cancel", "1")["exit_code"] == 0
     assert not (pawl.workspace / "jobs.json").exists()
     assert pawl.json("queue")["jobs"][0]["standing"] == "cancelled"
