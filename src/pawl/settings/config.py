@@ -134,6 +134,11 @@ class Config:
     mistaken: bool = False
     """Defaults stand in for what is wrong in the settings file."""
 
+    @property
+    def clones(self) -> Path:
+        """Where repositories elsewhere are fetched to: not in Pawl's own state, which no command may be run on."""
+        return self.state.with_name(f"{self.state.name}-clones")
+
 
 def load(environment: Mapping[str, str] | None = None) -> Config:
     """The configuration of this process; `ConfigError` where the settings file is wrong."""

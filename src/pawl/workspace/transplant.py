@@ -16,12 +16,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from pawl.core.change import BlobStore, EntryKind, Node, blob_digest
-from pawl.core.errors import GitFailed, NotFound, PathRefused, UsageError
+from pawl.core.change import BlobStore, EntryKind, Node, blob_digest, is_directory, parents
+from pawl.core.errors import Conflicted, GitFailed, NotFound, NothingToDo, PathRefused, Refused, UsageError
 from pawl.core.execution import Network
 from pawl.core.lazy_dataclass import dataclass
 from pawl.settings.config import Config
 from pawl.workspace.benches import open_bench
+from pawl.workspace.gate import LinkJudge, refuse_own_ground
 from pawl.workspace.git import BRANCH, LIMITS, OBJECT_NAME, Git, GitEntry, opened
 from pawl.workspace.project import Project
 
@@ -99,7 +100,10 @@ def head_of(shop: Project) -> tuple[Transplant, Mapping[str, bytes]] | None:
 
 
 def planted(folder: Path, plant: Transplant, contents: Mapping[str, bytes], remote: str = "") -> None:
-    """Make the folder a repository that has this one commit; `ValueError` where it is not what its name says."""
+    """Make the folder a repository that has this one commit; `ValueError` where it is not what its name says, `Refused`
+    where a path of it is git's own or none inside."""
+    for each in plant.entries:
+        refuse_own_ground(each)
     algorithm = "sha1" if len(plant.commit) == 40 else "sha256"
     place = folder / ".git"
     if not OBJECT_NAME.fullmatch(plant.commit) or not BRANCH.fullmatch(plant.branch):
@@ -180,9 +184,10 @@ def _index(entries: Mapping[str, GitEntry], algorithm: str) -> bytes:
     return data + hashlib.new(algorithm, data, usedforsecurity=False).digest()
 
 
-def fetched(config: Config, address: str) -> Path:
-    """A workspace of its own for a commit of a repository elsewhere, which is fetched in the sandbox; the same commit
-    has the same workspace. Nothing of the user's goes with it: no key, no password, no configuration."""
+def fetched(config: Config, address: str) -> tuple[Path, tuple[str, ...]]:
+    """A workspace of its own for a commit of a repository elsewhere, which is fetched in the sandbox, and the links of
+    it that were left out; the same commit has the same workspace. Nothing of the user's goes with it: no key, no
+    password, no configuration."""
     found = ADDRESS.fullmatch(address)
     if found is None:
         raise UsageError(f"{address!r} is no address of a repository", advice="https://HOST/OWNER/NAME.git@BRANCH")
@@ -193,10 +198,10 @@ def fetched(config: Config, address: str) -> Path:
             f"{address!r} cannot be fetched: only https, http, git and file, without a key or password",
             advice="clone it yourself, and give the folder: --workspace DIR",
         )
-    # Not in Pawl's own state, which no command may be run on.
-    place = config.state.with_name(f"{config.state.name}-clones")
+    place = config.clones
     fresh = place / f".{secrets.token_hex(8)}"
     fresh.mkdir(parents=True, mode=0o700)
+    made = fresh
     try:
         _skeleton(fresh / ".git", "refs/heads/main", "sha1", "")
         plant, contents = _fetch(config, fresh, url, ref)
@@ -208,6 +213,15 @@ def fetched(config: Config, address: str) -> Path:
             shutil.rmtree(fresh / ".git")
             planted(fresh, plant, contents, url)
             os.rename(fresh, folder)
+            made = folder
+        with Project.open(config, folder) as shop:
+            # Where this was broken off, it is done again.
+            fresh_files = {} if shop.entries(limit=1) else nodes(plant, contents, shop.store.blobs)
+            return folder, settled(shop, f"the files of {plant.commit[:12]}", fresh_files)
+    except (Refused, Conflicted) as error:
+        shutil.rmtree(made, ignore_errors=True)
+        message = f"{address} holds what no workspace may hold: {error.message}"
+        raise Refused(message, advice="nothing of it was kept") from error
     except GitFailed as error:
         advice = "are address and branch right? What needs a key or password, clone yourself: --workspace DIR"
         raise GitFailed(f"{address} cannot be fetched: {error.message}", advice=advice) from error
@@ -215,20 +229,29 @@ def fetched(config: Config, address: str) -> Path:
         raise GitFailed(f"what {url} sent is not whole: {error}", advice="try again") from error
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
-    settled(config, folder, plant, contents)
-    return folder
 
 
-def settled(config: Config, folder: Path, plant: Transplant, contents: Mapping[str, bytes]) -> None:
-    """The files of the commit in its folder, as its first entry; where that was broken off, it is done again."""
+def settled(shop: Project, title: str, wanted: Mapping[str, Node]) -> tuple[str, ...]:
+    """The files of a workspace elsewhere, as the first entry of this one. Links that would lead out are left out, and
+    returned.
+
+    Rules that deny an edit have no say: this is what stands there before anybody edits it.
+    """
     from pawl.core.merge import difference
 
-    with Project.open(config, folder) as shop:
-        if not shop.entries(limit=1) and plant.files:
-            changes = difference({}, nodes(plant, contents, shop.store.blobs))
-            shop.promote(
-                shop.new_entry(EntryKind.EDIT, f"the files of {plant.commit[:12]}", allows_protected=True), changes
-            )
+    for path in wanted:
+        if any(above in wanted and not is_directory(wanted[above]) for above in parents(path)):
+            raise PathRefused(f"{path!r} would lie below what is no folder")
+    kept = dict(wanted)
+    while outside := LinkJudge(shop.tree, shop.store.blobs).faults(difference({}, kept)):
+        kept = {path: node for path, node in kept.items() if path not in outside}
+    entry = shop.new_entry(EntryKind.EDIT, title, allows_protected=True)
+    try:
+        replace(shop.promoter, judging=None).promote(entry, difference({}, kept))
+    except (Conflicted, NothingToDo):
+        if kept and not shop.entries(limit=1):  # else another process was faster
+            raise
+    return tuple(sorted(wanted.keys() - kept.keys()))
 
 
 def _fetch(config: Config, folder: Path, url: str, ref: str) -> tuple[Transplant, Mapping[str, bytes]]:

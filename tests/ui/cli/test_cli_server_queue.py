@@ -102,6 +102,8 @@ def test_a_worker_of_another_machine_carries_a_job_and_its_change_is_verified_ag
     (repository.workspace / ".env").write_text("API_KEY=sk-verysecretvalue123456\n")
     (repository.workspace / ".gitignore").write_text(".env\n")
     (repository.workspace / "committed.txt").write_text("as it was\n")
+    (repository.workspace / ".pawl").mkdir()
+    (repository.workspace / ".pawl/settings.toml").write_text("[permissions]\nallow = ['Edit(two.txt)']\n")
     user = ("-c", "user.name=n", "-c", "user.email=n@example.com")
     for words in (("add", "-A"), (*user, "commit", "-qm", "first")):
         subprocess.run(["git", *words], cwd=repository.workspace, check=True)

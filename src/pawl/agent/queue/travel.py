@@ -21,7 +21,7 @@ from pawl.agent.queue.server_queue import ServerQueue
 from pawl.agent.record import RunData, RunRecord
 from pawl.agent.routes import RunNode
 from pawl.code.librarian import source_files
-from pawl.core.change import BlobStore, Change, ChangeSet, EntryKind, Node, NodeKind, blob_digest
+from pawl.core.change import BlobStore, Node, NodeKind, blob_digest
 from pawl.core.diagnostic import Verdict
 from pawl.core.errors import Refused, StoreCorrupt, TooLarge
 from pawl.core.job import Job
@@ -31,7 +31,7 @@ from pawl.settings.config import Config
 from pawl.store.store import Store
 from pawl.workspace.git import GitEntry
 from pawl.workspace.project import Project
-from pawl.workspace.transplant import SUBMODULE, Transplant, head_of, object_name, planted
+from pawl.workspace.transplant import SUBMODULE, Transplant, head_of, object_name, planted, settled
 from pawl.workspace.transplant import nodes as grown
 
 LARGEST = 64 << 20
@@ -105,13 +105,11 @@ def workspace_of(config: Config, queue: object, job: Job) -> Path:
             for content in contents:
                 shop.store.blobs.put(content)
             try:
-                changes = ChangeSet.of(Change(path, None, _node(node)) for path, node in head["nodes"].items())
+                nodes = {str(path): _node(node) for path, node in head["nodes"].items()}
                 _plant(folder, head.get("commit"), contents)
             except _MALFORMED as error:
                 raise _damaged(error) from error
-            entry = shop.new_entry(EntryKind.EDIT, f"job {job.id} as it was sent", allows_protected=True)
-            if changes:
-                shop.promote(entry, changes)
+            settled(shop, f"job {job.id} as it was sent", nodes)
     return folder
 
 

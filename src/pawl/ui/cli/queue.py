@@ -166,8 +166,11 @@ def _add(shop: Project, jobs: JobQueue, call: Call) -> int:
     if "://" in place:
         from pawl.workspace.transplant import fetched
 
-        place = str(fetched(shop.config, place))
+        folder, outside = fetched(shop.config, place)
+        place = str(folder)
         call.aside.say(f"  the workspace is {place}")
+        if outside:
+            call.aside.say(f"  left out, leading out of it: {brief(', '.join(outside), 200)}")
     with Project.open(shop.config, find_workspace(Path(place), shop.config, exact=True)) as other:
         return _add_to(other, beside(jobs, other.store), call)
 
