@@ -136,7 +136,7 @@ class Config:
 
     @property
     def clones(self) -> Path:
-        """Where repositories elsewhere are fetched to: not in Pawl's own state, which no command may be run on."""
+        """Where repositories elsewhere are fetched to."""
         return self.state.with_name(f"{self.state.name}-clones")
 
 

@@ -434,17 +434,13 @@ def has_unread_keys(config: Config, workspace: str) -> bool:
 
 
 def is_listed(config: Config, workspace: str) -> bool:
-    """Whether the workspace, or a folder above it, is listed under `folders` in the table [trust]. What Pawl fetched
-    from elsewhere is somebody else's: it has to be listed itself."""
+    """Whether [trust] lists the workspace under `folders`, or a folder above it; of what Pawl fetched, itself."""
     reader = Reader()
     listed = reader.table(TrustSettings, config.tables.trust, "trust") or TrustSettings()
     reader.check(str(config.file), 'write folders = ["/home/you/project"]')
     trusted = [os.path.realpath(Path(one).expanduser()) for one in listed.folders if one]
-    foreign = tuple(f"{os.path.realpath(place)}/" for place in (config.state, config.clones))
-    return any(
-        workspace == one or (workspace.startswith(f"{one.rstrip('/')}/") and not workspace.startswith(foreign))
-        for one in trusted
-    )
+    own = not workspace.startswith(tuple(f"{os.path.realpath(one)}/" for one in (config.state, config.clones)))
+    return any(workspace == one or (own and workspace.startswith(f"{one.rstrip('/')}/")) for one in trusted)
 
 
 def may_have_servers(config: Config, workspace: str) -> bool:

@@ -198,7 +198,7 @@ def fetched(config: Config, address: str) -> tuple[Path, tuple[str, ...]]:
             f"{address!r} cannot be fetched: only https, http, git and file, without a key or password",
             advice="clone it yourself, and give the folder: --workspace DIR",
         )
-    place = config.clones
+    place = config.clones  # not in Pawl's own state, which no command may be run on
     fresh = place / f".{secrets.token_hex(8)}"
     fresh.mkdir(parents=True, mode=0o700)
     made = fresh
