@@ -71,7 +71,7 @@ ROOM_LINES = {
     "workspace": 8000,  # Commits that travel; interpreters and servers against an agent that rewrites them.
     "sandbox": 2720,
     "store": 2600,  # Jobs; runs that go on elsewhere.
-    "settings": 4110,  # What a confined command redirects; trust of what was fetched; ways through links, for every program on this machine.
+    "settings": 4110,  # What a confined command redirects; trust of what was fetched; ways through links.
     "core": 5620,  # Jobs; merges that several ways to match lines agree on.
 }
 """At most; no room grows in silence. They are to shrink: the house is to have 63,000 lines.
