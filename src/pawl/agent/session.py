@@ -284,6 +284,16 @@ class Session:
         found = self.runs(state=RunState.WORKING, limit=50)
         return next((one.id for one in found if not self.shop.is_carried(one.id)), None)
 
+    def stopped(self) -> RunRow | None:
+        """The newest run, where it was interrupted."""
+        newest = next(iter(self.runs(limit=1)), None)
+        still = newest is not None and newest.state is RunState.WORKING and not self.shop.is_carried(newest.id)
+        return newest if still else None
+
+    def left_queued(self, run: RunRow) -> tuple[RunRequest, ...]:
+        """Requests that follow the run once it is resumed."""
+        return RunRecord(self.shop, run.order, run.id).data.said.orders
+
     def conversations(self, *, limit: int | None = None) -> Sequence[Conversation]:
         """The one in which something was said last comes first."""
         return self.shop.store.transcripts.conversations(self.shop.workspace, limit=limit)

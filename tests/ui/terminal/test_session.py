@@ -117,6 +117,34 @@ def test_a_run_is_stopped_by_one_key_and_can_be_gone_on_with(place: Place, key: 
         assert seen.finish() == 0
 
 
+@pytest.mark.whole
+@pytest.mark.spec("F4")
+def test_who_leaves_while_a_run_works_is_told_once_what_is_queued_and_goes_on_with_it_the_next_day(place: Place):
+    (place.workspace / "flag").write_text("wait\n")
+    words = ("--model", place.model(WORKS), "--approve", "never")
+    with place.open(*words, columns=100) as seen:
+        begin(seen)
+        for number, request in enumerate(("what can you do?", "help"), start=1):
+            seen.type(f"{request}\t")
+            seen.expect(f"queued; {number} to follow")
+        seen.type("\x03\x03")
+        assert seen.finish() == 0
+    assert "resume it with: pawl -r r" in seen.text
+    assert seen.text.endswith("\nqueued, to follow that run: what can you do?; help")
+    assert seen.text.count("queued, to follow") == 1
+    (place.workspace / "flag").write_text("go\n")
+    with place.open("-c", *words, columns=140) as seen:
+        seen.expect("was stopped (fix the bug slowly, queued after it: what can you do?; help)")
+        seen.expect("resume run r")
+        seen.type("y\r")
+        seen.expect("Pawl changes code on a bench", times=2)
+        seen.expect_idle()
+        seen.type("\x04")
+        assert seen.finish() == 0
+    assert "› what can you do?" in seen.text and "› help" in seen.text
+    assert "continue this conversation with: pawl -c" in seen.text and "was stopped;" not in seen.text
+
+
 HUNKS = """
 [[turn]]
 match = { user = "both" }
@@ -320,7 +348,7 @@ def test_a_session_ended_from_outside_leaves_the_terminal_as_it_was_and_its_run_
         begin(seen)
         seen.process.send_signal(signal.SIGTERM)
         assert seen.finish() == 143
-    assert "resume it with: /resume r" in seen.text
+    assert "resume it with: pawl -r r" in seen.text
     assert seen.raw.rfind(b"\x1b[?2004l") > seen.raw.rfind(b"\x1b[?2004h")
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pawl.core.errors import NotFound, UsageError
 from pawl.ui.cli.call import Call
 from pawl.ui.cli.parser import Command, mixed
-from pawl.ui.screen.screen import counted
+from pawl.ui.screen.screen import agreed, counted
 
 if TYPE_CHECKING:
     from pawl.agent.mcp_pins import Pin
@@ -279,4 +279,4 @@ def _more(known: KnownServer) -> str:
 
 
 def _says_yes(call: Call, question: str) -> bool:
-    return call.can_ask and (call.line(f"{question} [y yes, n no] ") or "").strip().lower() in ("y", "yes")
+    return call.can_ask and agreed(call, question)

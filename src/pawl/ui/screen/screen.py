@@ -230,6 +230,10 @@ class Face(Protocol):
         return
 
 
+def agreed(face: Face, question: str) -> bool:
+    return (face.line(f"{question} [y yes, n no] ") or "").strip().lower() in ("y", "yes")
+
+
 class FoldingScreen(Screen):
     """A screen whose lines are all folded."""
 

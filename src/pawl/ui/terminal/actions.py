@@ -17,7 +17,7 @@ from pawl.core.errors import UnknownEntry, UsageError
 from pawl.core.run import Approval, DeliveryState, Mode, RunState
 from pawl.ui.screen.diff import show_diff
 from pawl.ui.screen.renderer import shown_call
-from pawl.ui.screen.screen import Screen, brief, money, one_line, when
+from pawl.ui.screen.screen import Screen, agreed, brief, money, one_line, when
 from pawl.ui.terminal.status import ASKS, KEYS
 from pawl.ui.terminal.terminal_session import NO_MODEL_ADVICE, TerminalSession, words_of
 from pawl.ui.terminal.transcript import as_markdown, retell
@@ -223,6 +223,11 @@ class Actions:
         chosen = choices[int(said) - 1][0] if said.isdecimal() and 0 < int(said) <= len(choices) else said
         self.resume(chosen)
 
+    def offer(self, run: str) -> None:
+        """Resumes the run if the user says so."""
+        if agreed(self._sitting.face, f"resume run {run}?"):
+            self.resume(run)
+
     def _choices(self) -> list[tuple[str, str, str]]:
         """Id, when, what; runs that stand still come first."""
         session = self._sitting.session
@@ -358,8 +363,7 @@ class Actions:
             self._say(f"gh is not installed; the change is written to {path} (git apply takes it)")
             return
         repository = self._sitting.base or hosted(shop.tree)
-        said = face.line(f"open a pull request {title!r} at {repository.host}/{repository.name}? [y yes, n no] ") or ""
-        if said.strip().lower() not in ("y", "yes"):
+        if not agreed(face, f"open a pull request {title!r} at {repository.host}/{repository.name}?"):
             self._say("nothing was sent")
             return
         face.activity("opening the pull request")
@@ -472,7 +476,7 @@ class Actions:
         promote = False
         if ran.capture.changes:
             show_diff(self._out, ran.capture.changes, shop.store.blobs)
-            promote = (sitting.face.line("promote this? [y yes, n no] ") or "").strip().lower() in ("y", "yes")
+            promote = agreed(sitting.face, "promote this?")
         landing = land(shop, ran, allow_protected=False) if promote else keep(shop, ran)
         sitting.promoted.extend([landing.promotion.entry] if landing.promotion else [])
         if ran.capture.changes or landing.held:

@@ -132,10 +132,13 @@ def is_note(line: str) -> bool:
     return re.fullmatch(r"#\s?(?![\s#\d]).+", line) is not None
 
 
-def spoken_here(text: str) -> str:
-    """A hint of the command line in the words of a session; commands that it has not stay as they are."""
+def spoken_here(text: str, *, ends: bool) -> str:
+    """A hint of the command line in the words of a session, or of the command line again where the session `ends`."""
+    text = re.sub(r"\bpawl (?:do|loop) --resume\b", "pawl -r" if ends else "pawl resume", text)
+    if ends:
+        return text
     names = "|".join(one.name for one in built_in())
-    text = re.sub(r"\b(pawl approve \S+) \[.*\]", r"\1", text.replace("pawl do --resume", "pawl resume"))
+    text = re.sub(r"\b(pawl approve \S+) \[.*\]", r"\1", text)
     text = (
         text.replace("pawl queue", "/jobs")
         .replace(", and continue with: pawl do -c REQUEST", "")

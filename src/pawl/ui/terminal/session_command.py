@@ -127,12 +127,18 @@ def look_for_files(sitting: TerminalSession) -> None:
 
 
 def _waiting(sitting: TerminalSession) -> None:
-    """A run that waits since yesterday is not forgotten."""
+    """A run that waits, or was stopped, since yesterday is not forgotten."""
     found = sitting.session.runs(state=RunState.WAITING, limit=1)
     if found:
         sitting.shared.waits = found[0].id
         what = one_line(brief(found[0].order.text, 50))
         sitting.face.out.say(f"! run {found[0].id} waits for your answer ({what}): /approve", "bold yellow")
+    stopped = sitting.session.stopped()
+    if stopped is not None:
+        what = one_line(brief(stopped.order.text, 50))
+        queued = [one_line(brief(one.text, 50)) for one in sitting.session.left_queued(stopped)]
+        then = f", queued after it: {'; '.join(queued)}" if queued else ""
+        sitting.face.out.say(f"! run {stopped.id} was stopped ({what}{then}): /resume {stopped.id}", "bold yellow")
 
 
 def _take_up(sitting: TerminalSession) -> None:
@@ -144,10 +150,13 @@ def _take_up(sitting: TerminalSession) -> None:
         elif options.resume:
             actions.resume(options.resume)
         elif options.go_on:
-            known = sitting.session.conversations(limit=1)
-            if not known:
+            known, stopped = sitting.session.conversations(limit=1), sitting.session.stopped()
+            if known:
+                actions.take_up(known[0].id)
+            elif stopped is None:
                 raise UnknownEntry("there is no conversation to continue", advice="type a request")
-            actions.take_up(known[0].id)
+            if stopped is not None and sitting.face.live:
+                sitting.job(lambda: actions.offer(stopped.id))
         if options.fork_session and sitting.wishes.conversation:
             actions.fork("")
     except PawlError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
 from decimal import Decimal
@@ -23,7 +23,7 @@ from pawl.settings.session_settings import session_settings
 from pawl.ui.cli.call import Call
 from pawl.ui.cli.main import run_words
 from pawl.ui.screen.renderer import EventRenderer, Meter
-from pawl.ui.screen.screen import Face, brief, brief_count, money, one_line
+from pawl.ui.screen.screen import Face, agreed, brief, brief_count, money, one_line
 from pawl.ui.terminal.commands import (
     IDLE,
     MODEL,
@@ -68,6 +68,8 @@ class Shared:
     commands: Commands = field(default_factory=Commands)
     waits: str = ""
     """The run that waits for an answer."""
+    stopped: str = ""
+    """The latest run, where it was stopped and the session went on."""
     trust: str = ""
     """How the folder stands, where that matters."""
 
@@ -263,7 +265,7 @@ class TerminalSession:
         from pawl.workspace.project import Project
 
         self.renderer = EventRenderer(self.face, self.meter)
-        self.face.out.reword = self.face.aside.reword = spoken_here
+        self.face.out.reword = self.face.aside.reword = lambda text: spoken_here(text, ends=self.left.is_set())
         with Project.open(self.config, self.workspace) as shop, prepare_index(shop):
             self._session = Session(shop, self.renderer.hear)
             self._opened.set()
@@ -415,12 +417,12 @@ class TerminalSession:
         tell(shop, report, self.face, changes_of(shop, report))
         if report.entry is not None:
             self.promoted.append(report.entry)
-        queued = self.session.queued
-        if report.state is not RunState.ENDED and queued:
-            self.face.out.hint(f"queued, not started: {'; '.join(brief(one.text, 60) for one in queued)}")
+        queued, leaves = self.session.queued, self.left.is_set()
+        self.shared.stopped = report.run if report.state is RunState.WORKING and not leaves else ""
+        if report.state is not RunState.ENDED and queued and not leaves:
+            self.face.out.hint(f"queued, to follow this run: {_listed(one.text for one in queued)}")
         if report.state is RunState.WORKING and (unread := self.session.unread):
-            said = "; ".join(brief(one, 60) for one in unread)
-            self.face.out.hint(f"not read by the model yet, sent along with what you say next: {said}")
+            self.face.out.hint(f"not read by the model yet, sent along with what you say next: {_listed(unread)}")
         self.face.out.say()
         self._call_user("has ended")
 
@@ -436,9 +438,11 @@ class TerminalSession:
             lines.append(f"promoted in this session: entry {entries}; undo the last with: pawl undo")
         if self.shared.waits:
             lines.append(f"run {self.shared.waits} waits for your answer: pawl approve {self.shared.waits}")
+        if self.shared.stopped:
+            lines.append(f"run {self.shared.stopped} was stopped; resume it with: pawl -r {self.shared.stopped}")
         if self.not_begun:
-            lines.append(f"queued, not started: {'; '.join(brief(text, 60) for text in self.not_begun)}")
-        if self.wishes.conversation:
+            lines.append(f"queued, to follow that run: {_listed(self.not_begun)}")
+        if self.wishes.conversation and not self.shared.stopped:
             lines.append("continue this conversation with: pawl -c")
         return lines
 
@@ -493,7 +497,7 @@ class TerminalSession:
     def _may_run(self, line: str, why: str) -> bool:
         """A command line in the text of a command, on a bench."""
         self.face.out.lines(f"it wants to run on a bench: {line}\n  {why}")
-        return (self.face.line("run it? [y yes, n no] ") or "").strip().lower() in ("y", "yes")
+        return agreed(self.face, "run it?")
 
 
 def words_of(text: str) -> list[str]:
@@ -504,6 +508,10 @@ def words_of(text: str) -> list[str]:
         return shlex.split(text)
     except ValueError as error:
         raise UsageError(f"{text!r} cannot be read: {error}", advice="close the quotes") from error
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return "; ".join(brief(text, 60) for text in texts)
 
 
 def _echo(text: str) -> str:
