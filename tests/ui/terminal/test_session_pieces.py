@@ -181,6 +181,8 @@ def test_a_hint_of_the_command_line_is_said_in_the_words_of_the_session():
     assert spoken_here("bring it back with 'pawl undo 2' or 'pawl redo'") == "bring it back with '/undo 2' or '/redo'"
     assert spoken_here("'pawl queue list' lists them") == "'/jobs list' lists them"
     assert spoken_here("pip install pawl; pawl gc") == "pip install pawl; pawl gc"
+    assert spoken_here("resume it with: pawl do --resume r1") == "resume it with: /resume r1"
+    assert spoken_here("resume it with: pawl do --resume r1", ends=True) == "resume it with: pawl -r r1"
 
 
 def test_hidden_files_and_installed_packages_are_offered_last():

@@ -132,7 +132,7 @@ def is_note(line: str) -> bool:
     return re.fullmatch(r"#\s?(?![\s#\d]).+", line) is not None
 
 
-def spoken_here(text: str, *, ends: bool) -> str:
+def spoken_here(text: str, *, ends: bool = False) -> str:
     """A hint of the command line in the words of a session, or of the command line again where the session `ends`."""
     text = re.sub(r"\bpawl (?:do|loop) --resume\b", "pawl -r" if ends else "pawl resume", text)
     if ends:
