@@ -35,10 +35,11 @@ from pawl.agent.run_hooks import Hooking
 from pawl.agent.skill_library import skills_of
 from pawl.agent.tools.toolbox import DELEGATE, Others, TeamDesk
 from pawl.agent.works import BenchWorks
+from pawl.core.change import EMPTY
 from pawl.core.diagnostic import Status
 from pawl.core.dialogue import Attachment, Message, Sampling, TextDelta, assistant, user
-from pawl.core.errors import AnswerInterrupted, ModelError, PawlError, UnknownModel
-from pawl.core.events import CommandPrinted, RequestAnswered, RequestSent, RunEvent, Steered, Warned
+from pawl.core.errors import AnswerInterrupted, CannotCompose, ModelError, PawlError, UnknownModel
+from pawl.core.events import CommandPrinted, FilesChanged, RequestAnswered, RequestSent, RunEvent, Steered, Warned
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted_message
 from pawl.core.run import (
@@ -484,10 +485,16 @@ class Talker:
     def _keep_step(self, tool: str, write: Callable[[], None]) -> None:
         changes = self._kind(tool) in (ToolKind.WRITES, ToolKind.RUNS) or self.hooking.exist or tool == DELEGATE
         standing = self.works.standing() if changes and self.works.desk.bench.is_open else None
+        before = EMPTY if standing is None else self.record.work(WorkName.BENCH) or EMPTY
         with self.shop.store.together():
             if standing is not None:
                 self.record.keep_work(WorkName.BENCH, standing)
             write()
+        # Where the user has worked on the same file meanwhile there is no telling.
+        with suppress(CannotCompose):
+            made = self.shop.read_gate().shown(before.inverted().then(standing or EMPTY))
+            if made:
+                self.listen(FilesChanged(made))
 
     def _kind(self, tool: str) -> ToolKind | None:
         return allowances().tools.get(tool) or self.policy.own.get(tool)

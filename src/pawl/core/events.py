@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from pawl.core.change import ChangeSet
 from pawl.core.dialogue import FellBack, Retrying, TextDelta, ThoughtDelta, ToolAnswer, ToolCall, Usage
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import ApprovalRequest, Report, RunCursor, RunRequest, Stage
@@ -54,6 +55,13 @@ class ToolEnded:
     seconds: float
     repeated: bool = False
     """It was not executed: the same call had just failed in the same way, or brought nothing new."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilesChanged:
+    """What the call that is under way changed on the bench, as far as a model may read it."""
+
+    changes: ChangeSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +129,7 @@ RunEvent = (
     | FellBack
     | ToolStarted
     | ToolEnded
+    | FilesChanged
     | CommandPrinted
     | Corrected
     | Shortened

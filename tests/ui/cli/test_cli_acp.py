@@ -47,6 +47,42 @@ answer = "One is added now."
 """
 
 
+TASKS = """
+[[turn]]
+chunks = [{ thought = "Where may it go?" }]
+answer = { calls = [{ name = "file_write", arguments = { path = "one.md", content = "one\\n" } }] }
+[[turn]]
+answer = "The first."
+[[turn]]
+[[turn.answer.calls]]
+name = "change_files"
+[turn.answer.calls.arguments]
+justification = "one.md and two.md name each other"
+changes = [
+    { path = "one.md", action = "edit", target = "one", content = "one, two" },
+    { path = "two.md", action = "create", content = "two\\n" },
+]
+[[turn]]
+answer = "The second."
+[[turn]]
+[[turn.answer.calls]]
+name = "run_command"
+arguments = { command = "echo three > three.md; echo A=1 > .env; rm one.md" }
+[[turn]]
+answer = "The third."
+[[turn]]
+times = 0
+answer = "Nothing more."
+"""
+FORM = """\
+Task:
+1. create one.md, which says one
+2. create two.md, which says two
+3. create three.md, which says three
+Scope: one.md, two.md, three.md
+"""
+
+
 @dataclass
 class Editor:
     """An editor that answers questions as the test says and shows nothing."""
@@ -143,6 +179,45 @@ def test_a_prompt_becomes_a_change_that_the_editor_shows_as_a_diff_and_the_user_
     assert editor.of("usage_update")[-1].size > 0
     offered = {one.name for one in editor.of("available_commands_update")[0].available_commands}
     assert {"undo", "history", "refactoring"} <= offered
+
+
+@pytest.mark.whole
+@pytest.mark.spec("F6")
+def test_tasks_are_a_plan_thoughts_are_thoughts_and_whatever_a_call_changes_is_a_diff(project: Project, script: Script):
+    pawl, editor = project(FILES), Editor()
+
+    async def work() -> None:
+        async with connected(editor, pawl.workspace, script(TASKS)) as agent:
+            begun = await agent.new_session(cwd=str(pawl.workspace))
+            await agent.prompt(session_id=begun.session_id, prompt=[helpers.text_block(FORM)])
+
+    played(work)
+    assert "Where may it go?" in "".join(one.content.text for one in editor.of("agent_thought_chunk"))
+    plans = [[(one.content, one.status) for one in update.entries] for update in editor.of("plan")]
+    tasks = ("create one.md, which says one", "create two.md, which says two", "create three.md, which says three")
+    words = {"-": "pending", "/": "in_progress", "x": "completed"}
+    seen = ["".join(next(key for key, word in words.items() if word == status) for _, status in plan) for plan in plans]
+    assert list(dict.fromkeys(seen)) == ["---", "/--", "x/-", "xx/", "xxx"], editor.said
+    assert {name for plan in plans for name, _ in plan} == set(tasks)
+    titles = {one.tool_call_id: one.title.split()[0] for one in editor.of("tool_call")}
+    made = {
+        (titles[update.tool_call_id], Path(one.path).name): (one.old_text, one.new_text)
+        for update in editor.of("tool_call_update")
+        for one in update.content or ()
+        if one.type == "diff" and update.status == "completed"
+    }
+    assert made == {
+        ("file_write", "one.md"): (None, "one\n"),
+        ("change_files", "one.md"): ("one\n", "one, two\n"),
+        ("change_files", "two.md"): (None, "two\n"),
+        ("run_command", "three.md"): (None, "three\n"),
+        ("run_command", "one.md"): ("one, two\n", ""),
+    }
+    ((question, _),) = editor.asked
+    asked = {Path(one.path).name: (one.old_text, one.new_text) for one in question.content if one.type == "diff"}
+    assert asked == {"two.md": (None, "two\n"), "three.md": (None, "three\n")}
+    (places,) = (one.locations for one in editor.of("tool_call_update") if titles[one.tool_call_id] == "change_files")
+    assert [one.path for one in places] == [str(pawl.workspace / name) for name in ("one.md", "two.md")]
 
 
 @pytest.mark.whole
@@ -268,6 +343,36 @@ def test_a_session_is_loaded_with_all_that_was_said_and_goes_on_in_another_proce
 
     played(work)
     assert "First the function" in second.said
+
+
+@pytest.mark.whole
+@pytest.mark.spec("F6", "C2")
+def test_a_session_is_resumed_in_another_process_with_another_model_and_reasoning(
+    project: Project, configured: Configured
+):
+    pawl, first, second = project(FILES), Editor(), Editor()
+
+    async def work() -> None:
+        async with connected(first, pawl.workspace, "here/m") as agent:
+            session = (await agent.new_session(cwd=str(pawl.workspace))).session_id
+            await agent.set_session_mode(session_id=session, mode_id="chat")
+            await agent.prompt(session_id=session, prompt=[helpers.text_block("what does after do?")])
+        async with connected(second, pawl.workspace, "here/m") as agent:
+            resumed = await agent.resume_session(cwd=str(pawl.workspace), session_id=session)
+            assert resumed.modes.current_mode_id == "agent" and not second.of("user_message_chunk")
+            await agent.set_session_mode(session_id=session, mode_id="chat")
+            for name, value in (("model", "here/other"), ("reasoning", "on")):
+                made = await agent.set_config_option(session_id=session, config_id=name, value=value)
+                assert next(one.current_value for one in made.config_options if one.id == name) == value
+            await agent.prompt(session_id=session, prompt=[helpers.text_block("and before?")])
+
+    with model(configured) as playing:
+        played(work)
+    before, after = (json.loads(playing.requests[at].body) for at in (0, -1))
+    assert (before["model"], after["model"]) == ("m", "other")
+    assert "what does after do?" in str(after["messages"]) and "and before?" in str(after["messages"])
+    assert [one["model"] for one in pawl.json("requests")["requests"]][-1] == "here/other"
+    assert "reason" in str({**after, "messages": None}) + str(after["messages"][0]) and "reason" not in str(before)
 
 
 @pytest.mark.whole

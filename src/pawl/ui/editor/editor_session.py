@@ -152,7 +152,7 @@ class EditorSession:
             self.config = replace(self.config, tables=tables)
         shop = self._open.enter_context(Project.open(self.config, self.workspace))
         self._open.enter_context(prepare_index(shop))
-        self._writer = UpdateWriter(shop.workspace, self.editor.send)
+        self._writer = UpdateWriter(shop.workspace, shop.store.blobs, self.editor.send)
         session = self._session = Session(shop, self._writer.hear, named=self.id if self.is_new else "")
         self._open.callback(session.end, "prompt_input_exit")
         if not self.is_new:

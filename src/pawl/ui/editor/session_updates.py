@@ -34,6 +34,7 @@ from pawl.core.events import (
     CommandPrinted,
     Corrected,
     EscalationWarned,
+    FilesChanged,
     HookSaid,
     IterationBegun,
     Metered,
@@ -49,9 +50,10 @@ from pawl.core.events import (
     ToolStarted,
     Warned,
 )
-from pawl.core.patch import content, is_text_edit
+from pawl.core.patch import content
 from pawl.core.redact import redacted, redacted_arguments
 from pawl.core.run import RunState, TaskState
+from pawl.core.text import is_binary
 from pawl.settings import permission_rules
 from pawl.ui.screen.renderer import call_title, check_lines, climb_lines, is_for_pawl, said_lines
 
@@ -74,6 +76,8 @@ KINDS: Mapping[permission_rules.ToolKind, ToolKind] = {
 SEARCHES = frozenset({"file_search", "list_files"})
 MOST_SHOWN = 20_000
 """Characters of one answer or argument that an editor is sent."""
+MOST_DIFFS = 20
+"""Files of one call that are shown; the others are named."""
 LAST_LINES = 30
 """Lines of a command's output that are sent while it runs."""
 
@@ -81,8 +85,9 @@ LAST_LINES = 30
 class UpdateWriter:
     """Turns events into updates, in their order. Secrets are taken out of whole lines."""
 
-    def __init__(self, workspace: str, send: Callable[[Update], None]) -> None:
+    def __init__(self, workspace: str, blobs: BlobReader, send: Callable[[Update], None]) -> None:
         self._workspace = workspace
+        self._blobs = blobs
         self._send = send
         self._safe = SafeWords()
         self._line = ""
@@ -91,6 +96,8 @@ class UpdateWriter:
         self._unseen = False
         self._call = ""
         """The call that is under way."""
+        self._made = ChangeSet()
+        """What it changed."""
         self._printed: deque[str] = deque(maxlen=LAST_LINES)
         self._checking = ""
         """The verification that is under way, as a call of its own."""
@@ -108,7 +115,7 @@ class UpdateWriter:
             case RequestSent() | RunBegun() | NodeEntered() | TasksPlanned() | RunEnded():
                 self.finish()
                 self._progress(event)
-            case ToolStarted() | ToolEnded() | CommandPrinted():
+            case ToolStarted() | ToolEnded() | CommandPrinted() | FilesChanged():
                 self.finish()
                 self._tool(event)
             case CheckResult():
@@ -173,7 +180,7 @@ class UpdateWriter:
         match event:
             case RequestSent():
                 self._unseen = is_for_pawl(event)
-            case RunBegun():
+            case RunBegun(resumed=False):
                 self._tasks = ()
             case TasksPlanned(tasks=tasks):
                 self._tasks = tasks
@@ -216,10 +223,10 @@ class UpdateWriter:
             self._send(helpers.update_tool_call(self._checking, status=status))  # type: ignore[arg-type]
         self._checking, self._checks, self._checks_failed = "", [], False
 
-    def _tool(self, event: ToolStarted | ToolEnded | CommandPrinted) -> None:
+    def _tool(self, event: ToolStarted | ToolEnded | CommandPrinted | FilesChanged) -> None:
         match event:
             case ToolStarted(call=call):
-                self._call = call.id
+                self._call, self._made = call.id, ChangeSet()
                 self._printed.clear()
                 self._send(
                     helpers.start_tool_call(
@@ -233,17 +240,28 @@ class UpdateWriter:
                     )
                 )
             case ToolEnded(call=call, answer=answer):
-                self._call = ""
+                changed, self._call, self._made = self._made, "", ChangeSet()
                 status = "failed" if answer.failed else "completed"
-                made = [*self._edits(call), *text_content(answer.text)]
-                self._send(helpers.update_tool_call(call.id, status=status, content=made))  # type: ignore[arg-type]
+                made = [*self._shown(changed), *text_content(answer.text)]
+                places = [ToolCallLocation(path=self._absolute(one.path)) for one in changed][:MOST_DIFFS] or None
+                self._send(
+                    helpers.update_tool_call(call.id, status=status, content=made, locations=places)  # type: ignore[arg-type]
+                )
+            case FilesChanged(changes=changes) if self._call:
+                self._made = changes
             case CommandPrinted(line=line) if self._call:
                 self._printed.append(line)
                 made = text_content("\n".join(self._printed))
                 self._send(helpers.update_tool_call(self._call, content=made))
 
+    def _shown(self, changed: ChangeSet) -> Iterator[ToolCallContentVariant]:
+        """What a call changed, file by file."""
+        every = tuple(changed.without_empty_folders)
+        yield from diffs(ChangeSet(every[:MOST_DIFFS]), self._workspace, self._blobs, most=MOST_SHOWN)
+        yield from text_content("\n".join(safe_words(one.path) for one in every[MOST_DIFFS:]))
+
     def _edits(self, call: ToolCall) -> Iterator[ToolCallContentVariant]:
-        """The edit of one place as a diff."""
+        """The edit of one place as a diff, before it is made."""
         given = call.arguments or {}
         path, old, new = (given.get(name) for name in ("path", "old", "new"))
         if isinstance(path, str) and isinstance(old, str) and isinstance(new, str) and len(old + new) <= MOST_SHOWN:
@@ -281,17 +299,28 @@ def text_content(text: str) -> list[ToolCallContentVariant]:
     return [helpers.tool_content(helpers.text_block(words))] if words.strip() else []
 
 
-def diffs(changes: ChangeSet, workspace: str, blobs: BlobReader) -> Iterator[ToolCallContentVariant]:
-    """The files of a change, each as a diff; what is no text is named."""
+def diffs(
+    changes: ChangeSet, workspace: str, blobs: BlobReader, *, most: int | None = None
+) -> Iterator[ToolCallContentVariant]:
+    """The files of a change, each as a diff; what is no text, or has more characters than that, is named."""
     for change in changes:
-        path = os.path.join(workspace, change.path)
-        if not is_text_edit(change, blobs):
-            kind = change.after.kind if change.after is not None else "nothing"
-            word = "a binary file" if kind is NodeKind.FILE else str(kind)
-            yield helpers.tool_content(helpers.text_block(f"{safe_words(change.path)}: {word}"))
-            continue
-        old, new = (content(node, blobs).decode("utf-8", "replace") for node in (change.before, change.after))
-        yield helpers.tool_diff_content(path, redacted(new), None if change.before is None else redacted(old))
+        path, what = os.path.join(workspace, change.path), ""
+        old, new = (content(node, blobs) for node in (change.before, change.after))
+        if any(node is not None and node.kind is not NodeKind.FILE for node in (change.before, change.after)):
+            what = "nothing" if change.after is None else str(change.after.kind)
+        elif is_binary(old) or is_binary(new):
+            what = "nothing" if change.after is None else "a binary file"
+        elif most is not None and len(old) + len(new) > most:
+            what = "too long to be shown here"
+        elif change.after is None:
+            what = "deleted"
+        elif change.before is not None and old == new:
+            what = "its mode changes"
+        if what:
+            yield helpers.tool_content(helpers.text_block(f"{safe_words(change.path)}: {what}"))
+        if what in ("", "deleted"):
+            texts = (redacted(text.decode("utf-8", "replace")) for text in (new, old))
+            yield helpers.tool_diff_content(path, next(texts), None if change.before is None else next(texts))
 
 
 def replayed(lines: Iterable[TranscriptLine]) -> Iterator[Update]:
