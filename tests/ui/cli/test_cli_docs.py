@@ -330,6 +330,18 @@ def test_the_tests_that_a_page_names_are_there(page: str):
     assert lost == []
 
 
+def test_each_section_of_the_security_page_that_promises_something_names_its_tests():
+    page = (DOCS / "security.md").read_text()
+    sections = set(re.findall(r"^## (.+)$", page, re.MULTILINE))
+    without = {"Why each unusual flag is used", "What is not protected against", "More protection", "How it is tested"}
+    rows = {
+        head: re.findall(r"^\|.+\| `tests/", text, re.MULTILINE)
+        for head, text in re.findall(r"^### Tests: (.+)\n((?:(?!#).*\n)+)", page, re.MULTILINE)
+    }
+    assert without <= sections
+    assert {name.casefold() for name in sections - without} <= {head.casefold() for head in rows if rows[head]}
+
+
 def test_a_feature_without_a_test_or_a_page_is_said_to_be_missing():
     rows = re.findall(r"^\| (?!asked for|---)(.+) \| (.+) \| (.*)\|$", FEATURES, re.MULTILINE)
     assert len(rows) >= 45
