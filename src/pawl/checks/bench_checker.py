@@ -23,6 +23,8 @@ CHECKS: Mapping[Check, tuple[CheckKind, ...]] = {
     Check.ALL: CHEAP,
 }
 """The kinds of checks that a word stands for."""
+EVERY = "."
+"""In the place of a test: all that the project has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +40,14 @@ class BenchChecker:
     """The tests without them, as far as they are known."""
 
     def check(self, what: Check, *, seconds: float, tests: Sequence[str] = ()) -> Sequence[CheckResult]:
-        """`tests` are those to run; without any, those that the changes reach."""
+        """`tests` are those to run, `.` all; without any, those that the changes reach."""
         work = self.work()
         if what is not Check.TESTS and not tests:
             return self.verifier.check_bench(CHECKS[what], self.files, self.runner, sorted(work.paths), seconds)
         verifier = replace(self.verifier, choice=None) if tests else self.verifier.choosing(work)
         every = verifier.subject(self.files, self.runner, seconds)
-        subject = for_tests(every, tests) if tests else every
+        named = [test for test in tests if test != EVERY]
+        subject = for_tests(every, named) if named else every
         if subject is None:
             return (skipped(TESTS, "they cannot be run by name here; use run_command"),)
         result = Tests().run(subject)

@@ -68,9 +68,11 @@ class BenchEditor:
         overwrite = replace(create, action=FileOperation.EDIT, edit_type=EditType.FULL_REPLACE)
         return self._modified(create if self._current(path) is None else overwrite)
 
-    def patch(self, path: str, old: str, new: str) -> Edited:
+    def patch(self, path: str, old: str, new: str, *, end: int | None = None) -> Edited:
         path = self._writable(path)
-        return self._applied(path, lambda data: strict_patch(path, there(path, data), old, new, self._guardrails))
+        return self._applied(
+            path, lambda data: strict_patch(path, there(path, data), old, new, self._guardrails, end=end)
+        )
 
     def edit_lines(self, path: str, edits: Sequence[LineEdit]) -> Edited:
         path = self._writable(path)

@@ -17,7 +17,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import PurePosixPath
 from typing import assert_never
 
@@ -244,19 +244,47 @@ NAMED_PLACES = 100
 """How many line numbers of an ambiguous text are spelled out."""
 
 
-def strict_patch(path: str, data: bytes, old: str, new: str, guardrails: Guardrails) -> EditOutcome:
-    """The content with `old` replaced by `new`. Line breaks of the two may be line feeds whatever the file has."""
+def strict_patch(
+    path: str, data: bytes, old: str, new: str, guardrails: Guardrails, *, end: int | None = None
+) -> EditOutcome:
+    """The content with `old`, or all from there to the line `end`, replaced by `new`. Line breaks of the two may be
+    line feeds whatever the file has."""
     text = decoded(path, data, guardrails)
-    if plain(old) == plain(new):
+    if plain(old) == plain(new) and end is None:
         raise NothingToDo(f"the old and the new text for {path!r} are the same", advice="give the text it shall become")
-    start = find_once(path, text, old, advice="copy the old text from the lines shown, or edit the line by its number")
-    outcome = checked(path, data, text.spliced(start, start + len(plain(old)), new), guardrails)
+    start = find_once(path, text, old, advice="copy the old text from the lines shown")
+    stop, notes = start + len(plain(old)), ()
+    if end is not None:
+        start, stop, new, notes = _to_line(path, text, (start, stop), new, end)
+    outcome = checked(path, data, text.spliced(start, stop, new), guardrails)
+    outcome = replace(outcome, notes=(*notes, *outcome.notes))
     if outcome.changed_lines > guardrails.patch_lines:
         raise TooManyLines(
             f"the patch changes {outcome.changed_lines} lines of {path!r}; the limit is {guardrails.patch_lines}",
             advice="split it into smaller patches",
         )
     return outcome
+
+
+def _to_line(
+    path: str, text: Text, found: tuple[int, int], new: str, end: int
+) -> tuple[int, int, str, tuple[str, ...]]:
+    """What is replaced where a patch goes on to a line, by what, and the word on where it ends. Without a new text the
+    lines go as a whole, with the indentation before the old text."""
+    start, stop = found
+    first, least = (text.plain.count("\n", 0, place) + 1 for place in (start, stop - 1))
+    if not least <= end <= len(text.lines):
+        raise BadArguments(
+            f"end: the text of {path!r} reaches from line {first} to {least}, and the file has {len(text.lines)} lines",
+            advice="give the number of the last line that goes along, as file_read shows it now",
+        )
+    last = text.lines[end - 1]
+    stop = text.line_start(end - 1) + len(last)
+    new = without_last_break(new)
+    above = text.line_start(first - 1)
+    if not new and not text.plain[above:start].strip():
+        start, stop = above, text.line_start(end)
+    return start, stop, new, (f"lines {first} to {end}, the last of which was {last.strip()[:SHOWN_CHARACTERS]!r}",)
 
 
 def find_once(path: str, text: Text, wanted: str, *, advice: str) -> int:
@@ -272,7 +300,7 @@ def find_once(path: str, text: Text, wanted: str, *, advice: str) -> int:
         more = f" and {len(places) - NAMED_PLACES} more places" if len(places) > NAMED_PLACES else ""
         raise AmbiguousMatch(
             f"the text occurs {len(places)} times in {path!r}: at lines {', '.join(map(str, lines))}{more}",
-            advice="add the lines before and after it until it occurs once, or edit the line by its number",
+            advice="add the lines before and after it until it occurs once",
         )
     return places[0]
 

@@ -177,7 +177,7 @@ def test_the_tools_are_these_and_each_has_a_page_and_a_schema_that_is_json(tools
 
 def test_the_figures_on_a_page_are_those_that_hold(tools: ToolRegistry):
     pages = {one.name: one.page.text for one in tools.tools}
-    assert "at most 50 lines" in pages["strict_patch"]
+    assert "At most 50 lines" in pages["strict_patch"]
     assert "at most 30" in pages["line_edit"]
     assert "at most 2,000" in pages["file_read"]
     assert "default 30, at most 120" in pages["run_command"]

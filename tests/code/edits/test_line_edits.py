@@ -14,8 +14,8 @@ from pawl.core.errors import LineMismatch, NothingToDo, SyntaxBroken, TooManyEdi
 pytestmark = pytest.mark.spec("B5")
 
 
-def edited(data: bytes, *edits: tuple[int, str, str | None], path: str = "notes.txt") -> bytes | None:
-    chosen = [LineEdit(line=line, old=old, new=new) for line, old, new in edits]
+def edited(data: bytes, *edits: tuple[int, str, str | None] | LineEdit, path: str = "notes.txt") -> bytes | None:
+    chosen = [one if isinstance(one, LineEdit) else LineEdit(line=one[0], old=one[1], new=one[2]) for one in edits]
     return line_edits(path, data, chosen, GUARDRAILS).data
 
 
@@ -45,6 +45,28 @@ def test_every_mismatch_is_named_with_the_line_that_is_there_and_where_the_text_
 def test_one_line_cannot_be_edited_twice():
     with pytest.raises(LineMismatch, match="line 1 is edited 2 times"):
         edited(b"a\n", (1, "a", "b"), (1, "a", "c"))
+
+
+def test_a_range_is_replaced_or_taken_out_by_its_first_line():
+    data = b"a\nb\nc\nd\ne\n"
+    assert edited(data, LineEdit(line=2, old="b", end=4)) == b"a\ne\n"
+    assert edited(data, LineEdit(line=1, old="a", new="A\nAA", end=2), (4, "d", None)) == b"A\nAA\nc\ne\n"
+    assert edited(b"a\r\nb\r\nc", LineEdit(line=2, old="b", end=3)) == b"a\r\n"
+
+
+@pytest.mark.parametrize(
+    ("edits", "said"),
+    [
+        ((LineEdit(line=2, old="b", end=4),), "lines 2 to 4 are not a range of the file's 3 lines"),
+        ((LineEdit(line=3, old="c", end=2),), "lines 3 to 2 are not a range"),
+        ((LineEdit(line=1, old="a", end=2), LineEdit(line=2, old="b")), "line 2 is edited 2 times"),
+        ((LineEdit(line=1, old="b", end=2),), "line 1 is 'a', not 'b'; that text is now at line 2"),
+    ],
+)
+def test_a_range_that_is_none_or_overlaps_changes_nothing(edits: tuple[LineEdit, ...], said: str):
+    with pytest.raises(LineMismatch) as caught:
+        edited(b"a\nb\nc\n", *edits)
+    assert said in caught.value.message
 
 
 def test_thirty_edits_pass_and_thirty_one_do_not():

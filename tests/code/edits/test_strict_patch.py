@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pawl.code.file_edits import EditOutcome, strict_patch
 from pawl.core.errors import (
     AmbiguousMatch,
+    BadArguments,
     BadEncoding,
     BinaryFile,
     ImportsDropped,
@@ -35,8 +36,11 @@ def second(path):
 """
 
 
-def patched(data: bytes, old: str, new: str, path: str = "notes.txt") -> EditOutcome:
-    return strict_patch(path, data, old, new, GUARDRAILS)
+FIRST = SOURCE[: SOURCE.index(b"def second")]
+
+
+def patched(data: bytes, old: str, new: str, path: str = "notes.txt", end: int | None = None) -> EditOutcome:
+    return strict_patch(path, data, old, new, GUARDRAILS, end=end)
 
 
 def test_a_text_that_occurs_once_is_replaced_and_the_changed_lines_are_counted():
@@ -44,12 +48,50 @@ def test_a_text_that_occurs_once_is_replaced_and_the_changed_lines_are_counted()
     assert outcome == EditOutcome(data=SOURCE.replace(b"upper", b"lower"), changed_lines=1, notes=())
 
 
+@pytest.mark.spec("B5")
+@pytest.mark.parametrize(
+    ("old", "new", "end", "after"),
+    [
+        ("def first(path):", "", 7, b"import os\n\n\ndef second(path):\n    return path.upper()\n"),
+        ("return os.path", "return path", 5, SOURCE.replace(b"os.path.basename(path)", b"path")),
+        ("return os.path", "", 7, SOURCE.replace(b"    return os.path.basename(path)\n\n\n", b"")),
+        (
+            "def first(path):\n",
+            "def first(path):\n    ...\n",
+            5,
+            SOURCE.replace(b"return os.path.basename(path)", b"..."),
+        ),
+        ("def second(path):", "one = 1", 9, FIRST + b"one = 1\n"),
+        ("def second(path):", "", 9, FIRST),
+        ("second(path):\n    return path.upper", "second(path): ...", 9, FIRST + b"def second(path): ...\n"),
+    ],
+)
+def test_with_an_end_all_lines_to_there_go_without_being_quoted(old: str, new: str, end: int, after: bytes):
+    outcome = patched(SOURCE, old, new, end=end)
+    assert outcome.data == after
+    assert outcome.notes[0].endswith(
+        f"to {end}, the last of which was {SOURCE.splitlines()[end - 1].decode().strip()!r}"
+    )
+
+
+def test_an_end_leaves_what_follows_its_bytes():
+    data = b"a\r\nb\r\nc\nd"
+    assert patched(data, "a", "1\n2", end=2).data == b"1\r\n2\r\nc\nd"
+    assert patched(data, "c", "", end=4).data == b"a\r\nb\r\n"
+
+
+@pytest.mark.parametrize("end", [0, 3, 10, -1])
+def test_an_end_that_is_none_of_the_lines_from_the_text_on_is_refused(end: int):
+    with pytest.raises(BadArguments, match="reaches from line 4 to 5, and the file has 9 lines"):
+        patched(SOURCE, "def first(path):\n    return", "", end=end)
+
+
 @pytest.mark.spec("A5")
 def test_a_text_that_is_not_there_is_answered_with_the_closest_lines_and_their_numbers():
     with pytest.raises(TextNotFound) as caught:
         patched(SOURCE, "def secnd(path):\n    return path.uper()", "", "module.py")
     assert "    8 | def second(path):\n    9 |     return path.upper()" in caught.value.message
-    assert "by its number" in caught.value.advice
+    assert "the lines shown" in caught.value.advice
 
 
 def test_a_text_that_differs_in_tabs_is_said_to_differ_in_whitespace_only_and_is_not_applied():

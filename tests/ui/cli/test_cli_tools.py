@@ -48,6 +48,26 @@ def test_a_model_lists_patches_takes_back_and_tests(project: projects.Project, t
     assert answers[7].startswith("tests: pass") and "1 passed" in answers[7]
 
 
+@pytest.mark.spec("B5")
+def test_a_model_deletes_many_lines_by_the_first_of_them_and_runs_all_tests(project: projects.Project, tmp_path: Path):
+    unused = "def unused():\n" + "".join(f"    print({number})\n" for number in range(28))
+    mended = {"path": "app.py", "old": "    return number + 2", "new": RIGHT.splitlines()[1]}
+    pawl = project(
+        {**FILES, "app.py": f"{unused}\n\n{FILES['app.py']}", "test_more.py": "def test_more():\n    pass\n"}
+    )
+    answers = told(
+        pawl,
+        tmp_path,
+        ("file_read", {"path": "app.py"}),
+        ("strict_patch", {"path": "app.py", "old": "def unused():", "new": "", "end": 31}),
+        ("strict_patch", mended),
+        ("check", {"tests": ["."]}),
+    )
+    assert answers[1] == "changed app.py: 31 lines; lines 1 to 31, the last of which was ''"
+    assert answers[3].startswith("tests: pass") and "2 passed" in answers[3]
+    assert (pawl.workspace / "app.py").read_text() == RIGHT
+
+
 @pytest.mark.spec("B13")
 def test_a_search_that_finds_nothing_says_where_it_would_and_the_same_call_again_is_told(
     project: projects.Project, tmp_path: Path

@@ -229,10 +229,11 @@ class StrictPatch:
     path: str
     old: str
     new: str
+    end: int | None = None
 
 
 def strict_patch(ports: Ports, given: StrictPatch) -> EditReport:
-    return EditReport(edits=(ports.editor().patch(given.path, given.old, given.new),))
+    return EditReport(edits=(ports.editor().patch(given.path, given.old, given.new, end=given.end),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
