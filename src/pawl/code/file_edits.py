@@ -253,7 +253,8 @@ def strict_patch(
     if plain(old) == plain(new) and end is None:
         raise NothingToDo(f"the old and the new text for {path!r} are the same", advice="give the text it shall become")
     start = find_once(path, text, old, advice="copy the old text from the lines shown")
-    stop, notes = start + len(plain(old)), ()
+    stop = start + len(plain(old))
+    notes: tuple[str, ...] = ()
     if end is not None:
         start, stop, new, notes = _to_line(path, text, (start, stop), new, end)
     outcome = checked(path, data, text.spliced(start, stop, new), guardrails)
