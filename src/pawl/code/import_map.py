@@ -1,13 +1,18 @@
-"""Which file imports which, in every language that is parsed, read from the syntax alone: nothing is run."""
+"""Which file imports which, in every language that is parsed, and which imports an edit must keep, read from the syntax
+alone: nothing is run."""
 
 from __future__ import annotations
 
 import ast
+import builtins
 import posixpath
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
+from pathlib import PurePosixPath
 
 from pawl.code.languages import language_of
+from pawl.core.errors import ImportsDropped
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import Unreadable, read_python
 
@@ -260,3 +265,109 @@ def _crate(path: str) -> str:
     if found:
         return f"{before}/src"
     return "src" if path.startswith("src/") else posixpath.dirname(path)
+
+
+_PREDEFINED = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__path__", "__spec__", "__package__"}
+
+
+@dataclass(slots=True)
+class NamesUsed:
+    """The names of a module, whatever their scope."""
+
+    imported: dict[str, str] = field(default_factory=dict)
+    """The name that an import binds, and how the import reads."""
+    modules: set[str] = field(default_factory=set)
+    """Dotted modules that are imported without an alias, such as `os.path`."""
+    stars: set[str] = field(default_factory=set)
+    bound: set[str] = field(default_factory=set)
+    used: set[str] = field(default_factory=set)
+    """Names that are read, and the dotted chains that begin with them."""
+
+
+def check_imports(path: str, before: bytes | None, after: bytes) -> None:
+    """Raises `ImportsDropped` when an import is gone whose name the file still uses and nothing else binds."""
+    if before is None or PurePosixPath(path).suffix.lower() not in (".py", ".pyi"):
+        return
+    old, new = _names_used(before), _names_used(after)
+    if old is None or new is None:
+        return
+    dropped = _dropped(old, new)
+    if dropped:
+        raise ImportsDropped(
+            f"{path!r} still uses what these imports bind: {'; '.join(dropped)}",
+            advice="keep those imports, or take out every use of their names in the same edit",
+        )
+
+
+def _dropped(old: NamesUsed, new: NamesUsed) -> list[str]:
+    bound = new.bound | set(new.imported)
+    found = [
+        statement
+        for name, statement in sorted(old.imported.items())
+        if name in new.used and name not in bound and not new.stars - old.stars
+    ]
+    for module in sorted(old.modules - new.modules):
+        still_loaded = any(other.startswith(f"{module}.") for other in new.modules)
+        if "." in module and module in new.used and module.partition(".")[0] in new.imported and not still_loaded:
+            found.append(f"import {module}")
+    unknown = {name for name in new.used if "." not in name} - bound - _PREDEFINED
+    if unknown and not new.stars:
+        found += [f"from {module} import *" for module in sorted(old.stars)]
+    return found
+
+
+def _names_used(source: bytes) -> NamesUsed | None:
+    try:
+        tree = read_python(source)
+    except Unreadable:
+        return None
+    names = NamesUsed()
+    for node in ast.walk(tree):
+        _collect(node, names)
+    return names
+
+
+def _collect(node: ast.AST, names: NamesUsed) -> None:
+    match node:
+        case ast.Import() | ast.ImportFrom():
+            _collect_import(node, names)
+        case ast.Name(id=name, ctx=ast.Load()):
+            names.used.add(name)
+        case ast.Name(id=name) | ast.arg(arg=name):
+            names.bound.add(name)
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            names.bound.add(name)
+        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            names.bound.add(name)
+        case ast.MatchMapping(rest=str(name)):
+            names.bound.add(name)
+        case ast.Attribute():
+            names.used |= _chain(node)
+        case ast.Assign(targets=[ast.Name(id="__all__")], value=ast.List(elts=exported) | ast.Tuple(elts=exported)):
+            names.used |= {str(item.value) for item in exported if isinstance(item, ast.Constant)}
+
+
+def _collect_import(node: ast.Import | ast.ImportFrom, names: NamesUsed) -> None:
+    for alias in node.names:
+        shown = alias.name if alias.asname is None else f"{alias.name} as {alias.asname}"
+        if isinstance(node, ast.ImportFrom):
+            source = "." * node.level + (node.module or "")
+            if alias.name == "*":
+                names.stars.add(source)
+            else:
+                names.imported[alias.asname or alias.name] = f"from {source} import {shown}"
+        elif alias.asname is None:
+            names.modules.add(alias.name)
+            names.imported.setdefault(alias.name.partition(".")[0], f"import {shown}")
+        else:
+            names.imported[alias.asname] = f"import {shown}"
+
+
+def _chain(node: ast.Attribute) -> set[str]:
+    """`a.b.c` for a chain that begins with a name, else nothing."""
+    words = [node.attr]
+    inner = node.value
+    while isinstance(inner, ast.Attribute):
+        words.append(inner.attr)
+        inner = inner.value
+    return {".".join([inner.id, *reversed(words)])} if isinstance(inner, ast.Name) else set()
