@@ -15,6 +15,7 @@ from scenarios.story import Story, call, patch, say
 
 import pawl
 from pawl.agent.session import Session
+from pawl.core.change import ChangeSet
 from pawl.core.errors import UnknownEntry, UsageError
 from pawl.core.events import (
     ApprovalAsked,
@@ -128,6 +129,28 @@ def test_words_said_while_it_works_are_taken_at_the_next_step(notes: Story):
     kinds = [type(event) for event in notes.events]
     assert kinds.index(ToolStarted) < kinds.index(Steered) < len(kinds) - 1 - kinds[::-1].index(RequestSent)
     assert "and b too" in said
+
+
+@pytest.mark.spec("B7", "F7")
+def test_of_two_answers_at_the_same_moment_the_first_counts_and_the_other_is_told_so(notes: Story):
+    """Both have read that the run waits before either of them answers."""
+    notes.model_says(call("file_write", path="a.txt", content="a\n"), say("It is written."))
+    with notes.session() as session:
+        asked = session.do(order(notes, "write a.txt", approval=Approval.FINAL))
+        digest = asked.question.digest
+
+        class Late(Session):
+            def shown(self, run: str) -> ChangeSet:
+                session.accept(run, ApprovalResponse(answer=ApprovalAnswer.REJECT, digest=digest, reason="not so"))
+                return super().shown(run)
+
+        patch = session.patch(asked.run).replace("+a", "+b")
+        with pytest.raises(UsageError, match="does not wait for an answer"):
+            Late(session.shop).accept(
+                asked.run, ApprovalResponse(answer=ApprovalAnswer.APPROVE, digest=digest, patch=patch)
+            )
+        ended = session.resume(asked.run)
+        assert ended.rejected == "not so" and "a.txt" not in notes.files()
 
 
 def once(kind: type, act):

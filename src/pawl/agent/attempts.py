@@ -5,7 +5,6 @@ Of those side by side the first that is verified wins.
 
 from __future__ import annotations
 
-import select
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
@@ -240,7 +239,7 @@ class ModelAttempts:
         if seconds is None or seconds > LONGEST_WAIT:
             raise error
         self.listen(EscalationWarned(f"{error.message}; continues in {seconds:.0f} s"))
-        select.select([] if cancel is None else [cancel.fileno()], [], [], seconds)
+        (cancel or CancelToken()).wait(seconds)
         raise_if_stopped(cancel)
 
     def cancelled(self, task: Assignment, at: Iteration, sample: int) -> Tried:

@@ -55,6 +55,11 @@ if TYPE_CHECKING:
     from pawl.code.librarian import IndexThread
 
 
+TAKEN_UP_SECONDS = 5.0
+"""In which a run that was answered is carried on."""
+LOOK_SECONDS = 0.3
+
+
 @dataclass(slots=True)
 class Session:
     """Runs of one workspace. `listen` is told of everything that happens, as it happens."""
@@ -168,13 +173,10 @@ class Session:
 
     def accept(self, run: str, given: ApprovalResponse) -> RunRow:
         """Record the answer to what the run waits for. A run that is stopped before it acts on it still has it."""
-        row = self.shop.store.runs.get(self.shop.workspace, run)
-        if row.state is not RunState.WAITING:
-            raise UsageError(f"the run {run} does not wait for an answer", advice=f"it is {row.state}")
+        row = self._waiting(run)
         # A slip of the pen must not end the run.
         chosen_hunks(self.shop, self.shown(run), given.hunks)
-        if given.patch:
-            self._edit(run, given)
+        patch = self._edit(given) if given.patch else None
         answer = GivenAnswer(
             answer=ApprovalAnswer(given.answer),
             digest=given.digest,
@@ -182,11 +184,34 @@ class Session:
             hunks=given.hunks,
             edited=bool(given.patch),
         )
-        record = RunRecord(self.shop, row.order, run)
         with self.shop.store.together():
+            # Another process may have answered since: the first answer counts.
+            self._waiting(run)
+            record = RunRecord(self.shop, row.order, run)
+            if patch is not None:
+                self.shop.store.runs.keep_work(run, WorkName.EDITED, patch)
             record.keep(replace(record.data, stale="", response=answer))
             self.shop.store.runs.stand(row.place, RunState.WORKING)
         return row
+
+    def _waiting(self, run: str) -> RunRow:
+        row = self.shop.store.runs.get(self.shop.workspace, run)
+        if row.state is not RunState.WAITING:
+            raise UsageError(f"the run {run} does not wait for an answer", advice=f"it is {row.state}")
+        return row
+
+    def followed(self, run: str) -> Report:
+        """The report of a run that somebody else has answered and carries, when it stands still; sooner where
+        `interrupt` is called."""
+        with self.stoppable() as stop:
+            late = time.monotonic() + TAKEN_UP_SECONDS
+            while (report := self.report(run)).state is RunState.WORKING and time.monotonic() < late:
+                if self.shop.is_carried(run):
+                    late = time.monotonic() + TAKEN_UP_SECONDS
+                if stop.wait(LOOK_SECONDS):
+                    break
+        self._conversation, self._still = report.conversation, report.state is RunState.ENDED
+        return report
 
     def steer(self, text: str) -> None:
         """Says something to the run that works: taken at its next step, or the next request if it ends before."""
@@ -425,14 +450,14 @@ class Session:
             return order
         return RunRequest(text=order) if self._order is None else as_order(order, self._order)
 
-    def _edit(self, run: str, given: ApprovalResponse) -> None:
+    def _edit(self, given: ApprovalResponse) -> ChangeSet:
         if given.answer is not ApprovalAnswer.APPROVE or given.hunks:
             raise UsageError(
                 "an edited patch approves all of it", advice="leave out the hunks, or reject it with a reason"
             )
         from pawl.agent.edited_change import edited
 
-        self.shop.store.runs.keep_work(run, WorkName.EDITED, edited(self.shop, given.patch))
+        return edited(self.shop, given.patch)
 
     def _known(self, conversation: str) -> None:
         if conversation != self.named and not any(one.id == conversation for one in self.conversations()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import threading
 import time
 import weakref
@@ -54,6 +55,11 @@ class CancelToken:
     def left(self) -> float:
         """Seconds; infinite where there is no limit."""
         return self.deadline - time.monotonic()
+
+    def wait(self, seconds: float) -> bool:
+        """Until it is requested, at most so long; whether it is."""
+        select.select([self], [], [], seconds)
+        return self.requested
 
     def request(self) -> None:
         self._requested = True

@@ -107,8 +107,8 @@ def _events(answer: http.client.HTTPResponse, *, every: bool) -> Iterator[dict[s
 
 
 @contextmanager
-def page(workspace: Path, *words: str, built: bool = False) -> Iterator[Page]:
-    """A server under way, with a page of one line or the built one; ended as a person ends it."""
+def page(workspace: Path, *words: str, built: bool = False, opens: bool = False) -> Iterator[Page]:
+    """A server under way, with a page of one line or the built one, which `opens` in the user's browser; ended as a person ends it."""
     folder = workspace.parent / "page"
     if not folder.exists():
         folder.mkdir()
@@ -116,7 +116,7 @@ def page(workspace: Path, *words: str, built: bool = False) -> Iterator[Page]:
         (folder / "main.js").write_text("1")
     own = () if built else ("--page", str(folder))
     process = subprocess.Popen(
-        [*PAWL, "web", "--no-open", "--json", *own, *words],
+        [*PAWL, "web", *(() if opens else ("--no-open",)), "--json", *own, *words],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

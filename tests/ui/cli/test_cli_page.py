@@ -12,7 +12,8 @@ from nursery import PATIENCE
 from sandbox.site import processes_with, until
 from ui.cli.console import PAWL
 from ui.cli.page_client import Page, page
-from ui.cli.projects import SETTINGS, Project
+from ui.cli.dev_site import free_port
+from ui.cli.projects import DEV_SERVER, SETTINGS, SITE, Project
 from ui.cli.test_cli_do import FILES, FIX, RIGHT, Script, script
 
 __all__ = ["script"]
@@ -227,6 +228,30 @@ def test_a_project_without_a_dev_server_has_no_preview_and_is_told_why(project: 
         refused = tab.ask("POST", "/api/preview/start", {})
         assert refused.status == 400 and refused.json["message"] and refused.json["advice"]
         assert tab.post("/api/preview/stop", {})["running"] is False
+
+
+@pytest.mark.whole
+@pytest.mark.spec("F7")
+@pytest.mark.parametrize("before", [False, True], ids=["started by the page", "started before"])
+def test_the_dev_server_that_the_page_has_started_ends_with_it_and_one_of_the_users_stays(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bool
+):
+    (tmp_path / "config.toml").write_text(DEV_SERVER % free_port())
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+    pawl = project(SITE)
+    try:
+        if before:
+            assert pawl("dev", "start").code == 0
+        with page(pawl.workspace) as tab:
+            assert tab.post("/api/preview/start", {})["running"]
+            # As after a promotion.
+            assert tab.post("/api/preview/start", {"anew": True})["running"]
+            pid = pawl.json("dev", "status")["pid"]
+        assert until(lambda: before or not Path(f"/proc/{pid}").exists(), PATIENCE)
+        assert Path(f"/proc/{pid}").exists() == before
+        assert pawl("dev", "status").code == (0 if before else 3)
+    finally:
+        pawl("dev", "stop")
 
 
 @pytest.mark.spec("F7", "F3")

@@ -5,12 +5,17 @@ from __future__ import annotations
 import http.client
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from nursery import PATIENCE
+from sandbox.site import until
 from ui.cli.page_client import Page, page
 from ui.cli.projects import Project
+
+from pawl.ui.web.event_feed import MOST_LISTENERS
+from pawl.ui.web.page_server import MOST_CONNECTIONS
 
 pytestmark = pytest.mark.hostile
 
@@ -133,6 +138,27 @@ def test_the_token_is_needed_is_not_in_the_query_and_is_nowhere_to_be_read(tab: 
     assert kept and not any(tab.token.encode() in one.read_bytes() for one in kept)
 
 
+@pytest.mark.attack("A60")
+def test_the_browser_is_given_a_file_of_the_users_alone_and_the_token_stands_in_no_arguments(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "browser").write_text(
+        f'#!/bin/sh\nprintf %s "$1" > {tmp_path}/given.new\nmv {tmp_path}/given.new {tmp_path}/given\n'
+    )
+    (tmp_path / "browser").chmod(0o755)
+    monkeypatch.setenv("BROWSER", f"{tmp_path}/browser %s")
+    with page(project({"a.py": "x = 1\n"}).workspace, opens=True) as tab:
+        assert until((tmp_path / "given").exists, PATIENCE)
+        given = (tmp_path / "given").read_text()
+        assert given.startswith("file:///") and tab.token not in given
+        file = Path(given.removeprefix("file://"))
+        assert file.stat().st_mode & 0o777 == 0o600 and file.parent.stat().st_mode & 0o777 == 0o700
+        assert f'content="0; url={tab.address}"' in file.read_text()
+        assert tab.ask("GET", "/api/state", Authorization="Bearer x").status == 401 and file.exists()
+        tab.get("/api/state")
+        assert not file.parent.exists()
+
+
 def test_every_answer_tells_the_browser_what_the_page_may_do(tab: Page):
     for path in ("/", "/api/state", "/nowhere"):
         headers = tab.ask("GET", path).headers
@@ -153,3 +179,41 @@ def test_commands_that_are_not_for_a_page_are_refused(tab: Page):
 def test_a_body_that_is_too_large_is_not_read(tab: Page):
     answer = tab.ask("POST", "/api/requests", b"[]", Content_Length=str(64 << 20))
     assert answer.status == 413
+
+
+def test_headers_that_are_too_large_are_refused_however_they_come(tab: Page):
+    begun = f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{tab.port}\r\n"
+    assert raw(tab.port, f"{begun}X-Much: {'x' * 15_000}\r\n\r\n").startswith(b"200")
+    for more in (f"X-Much: {'x' * 70_000}\r\n", "".join(f"X-{number}: {'x' * 90}\r\n" for number in range(700))):
+        assert raw(tab.port, f"{begun}{more}\r\n").startswith((b"431", b"400"))
+    assert raw(tab.port, f"GET /{'x' * 70_000} HTTP/1.1\r\n{begun[16:]}\r\n").startswith((b"431", b"400"))
+
+
+def test_too_many_listeners_are_refused_and_whoever_asks_is_answered_meanwhile(tab: Page):
+    with ExitStack() as stack:
+        for _ in range(MOST_LISTENERS):
+            stack.enter_context(tab.events())
+        refused = tab.ask("GET", "/api/events")
+        assert (refused.status, refused.json["advice"]) == (503, "close one of them")
+        assert tab.get("/api/state")["working"] is False
+    assert until(lambda: tab_is_heard(tab), PATIENCE)
+
+
+def tab_is_heard(tab: Page) -> bool:
+    """Whether somebody can listen again."""
+    try:
+        with tab.events():
+            return True
+    except AssertionError:
+        return False
+
+
+def test_too_many_connections_are_refused_and_those_that_ask_for_nothing_are_ended(tab: Page):
+    with ExitStack() as stack:
+        silent = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", tab.port), timeout=PATIENCE))
+            for _ in range(MOST_CONNECTIONS)
+        ]
+        assert tab.ask("GET", "/").status == 503
+        assert silent[0].recv(1) == b""
+        assert until(lambda: tab.ask("GET", "/").status == 200, PATIENCE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 
+import nursery
 import pytest
 from ui.terminal.conftest import FILES, FIX, Place
 from ui.terminal.emulator import Emulator
@@ -168,6 +169,31 @@ answer = "I leave it."
 times = 0
 answer = "Written."
 """
+
+
+@pytest.mark.whole
+@pytest.mark.spec("B7", "F7")
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [(("--yes",), "done, unverified; promoted as entry 1"), (("--reject", "not this way"), "rejected")],
+)
+def test_a_question_that_somebody_else_answers_goes_from_the_screen_and_what_came_of_it_is_told(
+    place: Place, words: tuple[str, ...], told: str
+):
+    with place.open("--model", place.model(FIX), columns=100) as seen:
+        seen.type("fix the bug in after\r")
+        seen.expect(ASKED)
+        assert nursery.run(("approve", *words), place.workspace)[0] in (0, 1, 7)
+        seen.expect("this was answered elsewhere")
+        seen.expect(told)
+        seen.expect_status("/help")
+        assert seen.text.count(ASKED) == 1
+        assert ((place.workspace / "app.py").read_text() == RIGHT) == (words == ("--yes",))
+        # The session goes on as after an answer of its own.
+        seen.type("/queue\r")
+        seen.expect("nothing is queued")
+        seen.type("\x04")
+        assert seen.finish() == 0
 
 
 @pytest.mark.whole

@@ -28,11 +28,9 @@ export default function PreviewPane() {
   const { value } = preview;
   const frame = useRef<HTMLIFrameElement>(null);
   const errors = useConsole(frame, value?.url ?? "", `${files} ${key}`);
-  const act = async (what: string, ...steps: [string, unknown][]) => {
+  const act = async (what: "start" | "stop" | "change", given = {}) => {
     setBusy(what);
-    await attempt(async () => {
-      for (const [step, body] of steps) await post(`/preview/${step}`, body);
-    });
+    await attempt(() => post(`/preview/${what === "stop" ? "stop" : "start"}`, given));
     setBusy("");
     setKey(key + 1);
   };
@@ -43,25 +41,25 @@ export default function PreviewPane() {
   useEffect(() => {
     const moved = served.current !== entry;
     served.current = entry;
-    if (moved && value?.running && !OWN) void act("start", ["stop", {}], ["start", {}]);
+    if (moved && value?.running && !OWN) void act("start", { anew: true });
   }, [entry]);
   const change = waiting?.question.kind === "change" ? waiting.run : "";
   return (
     <>
       <div className="bar">
         {value?.running ? (
-          <Button busy={busy === "stop"} onClick={() => act("stop", ["stop", {}])}>
+          <Button busy={busy === "stop"} onClick={() => act("stop")}>
             Stop
           </Button>
         ) : (
-          <Button busy={busy === "start"} tone="primary" onClick={() => act("start", ["start", {}])}>
+          <Button busy={busy === "start"} tone="primary" onClick={() => act("start")}>
             Start the dev server
           </Button>
         )}
         {change && (
           <Button
             busy={busy === "change"}
-            onClick={() => act("change", ["stop", {}], ["start", { run: change }])}
+            onClick={() => act("change", { anew: true, run: change })}
             title="serves the change that waits for you, before it is promoted"
           >
             With the change that waits

@@ -78,13 +78,13 @@ class QueueWorker:
                     away += LONGEST_IDLE
                     if away >= AWAY_SECONDS:
                         raise
-                    _pause(self.stop, LONGEST_IDLE)
+                    self.stop.wait(LONGEST_IDLE)
                     continue
                 if found is None:
                     return
                 idle = IDLE_SECONDS if found else min(idle * 1.5, max(IDLE_SECONDS, 2 * self.queue.look_seconds))
                 if not found:
-                    _pause(self.stop, idle)
+                    self.stop.wait(idle)
 
     def _turn(self, *, drains: bool) -> bool | None:
         """Carry the next job: whether there was one; None where nothing is left to do."""
@@ -280,9 +280,3 @@ def _stopped(session: Session, queue: JobQueue, job: Job, report: Report) -> str
 def _ended(queue: JobQueue, job: Job, end: JobEnd) -> str:
     queue.end(job.held, end)
     return f"{end.outcome}: {end.reason}" if end.reason else str(end.outcome)
-
-
-def _pause(cancel: CancelToken, seconds: float) -> None:
-    import select
-
-    select.select([cancel], [], [], seconds)

@@ -8,7 +8,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from decimal import Decimal, InvalidOperation
@@ -190,7 +190,7 @@ class Call:
     def make_room(self) -> None:
         self._line.clear()
 
-    def line(self, question: str) -> str | None:
+    def line(self, question: str, over: Callable[[], bool] | None = None) -> str | None:
         with self.interruptions.asking():
             return self.aside.ask_line(question)
 

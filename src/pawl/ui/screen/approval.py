@@ -119,7 +119,7 @@ def _asked(
     carries = f"carry it out? [{CHOICES_OF_CALL.format(always=always)}] "
     prompt = carries if of_call else f"promote this? [{_choices(session, report)}] "
     while True:
-        said = face.line(prompt)
+        said = face.line(prompt, lambda: is_answered(session, report))
         word, _, rest = (said or "").strip().partition(" ")
         word = word.lower()
         if not word or word in LATER:
@@ -141,6 +141,12 @@ def _asked(
         given = None if of_call else _part(session, report, face, (said or "").strip())
         if given is not None:
             return given
+
+
+def is_answered(session: Session, report: Report) -> bool:
+    """Whether somebody else has answered what the report asks."""
+    asked, now = report.question, session.report(report.run).question
+    return now is None or asked is None or now.digest != asked.digest
 
 
 def _choices(session: Session, report: Report) -> str:

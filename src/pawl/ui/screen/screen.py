@@ -205,8 +205,9 @@ class Face(Protocol):
         """Whether `activity` and `preview` are seen."""
         return False
 
-    def line(self, question: str) -> str | None:
-        """Asks for a line and waits for it; None when the input has ended, or for later."""
+    def line(self, question: str, over: Callable[[], bool] | None = None) -> str | None:
+        """Asks for a line and waits for it; None when the input has ended, or for later, and as soon as `over` says
+        that the question is, where the face can take one back."""
         ...
 
     def secret(self, question: str) -> str | None:

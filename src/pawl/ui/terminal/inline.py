@@ -69,6 +69,8 @@ class LineStream:
         return self._like.fileno()
 
 
+LOOK_SECONDS = 1.0
+"""Between two looks whether a question is still open."""
 TICK = 0.25
 """Seconds between two drawings while something works."""
 
@@ -171,13 +173,24 @@ class Inline:
             self._leaving = True
             self._app.exit()
 
-    def line(self, question: str) -> str | None:
+    def line(self, question: str, over: Callable[[], bool] | None = None) -> str | None:
         """Asks for a line and waits for it; not to be called in the thread of the input."""
         answer: Future[str | None] = Future()
         if self._leaving or self._loop is None:
             return None
         self._call(self._ask, question, answer)
+        while over is not None:
+            try:
+                return answer.result(LOOK_SECONDS)
+            except TimeoutError:
+                if over():
+                    self._call(self._take_back, answer)
+                    break
         return answer.result()
+
+    def _take_back(self, answer: Future[str | None]) -> None:
+        if self._question is not None and self._question.answer is answer:
+            self._answered(None)
 
     def secret(self, question: str) -> str | None:
         return self._beside(lambda: getpass.getpass(question)) if self._loop is not None else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from argparse import ArgumentParser
+from collections.abc import Callable
 from pathlib import Path
 
 from pawl.core.errors import PawlError, UnknownEntry
@@ -203,7 +204,7 @@ class Plain(SessionFace):
                         sitting.session.cancel = None
         return 0
 
-    def line(self, question: str) -> str | None:
+    def line(self, question: str, over: Callable[[], bool] | None = None) -> str | None:
         return self._read(question)
 
     def secret(self, question: str) -> str | None:

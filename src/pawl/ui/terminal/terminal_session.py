@@ -378,7 +378,7 @@ class TerminalSession:
 
     def settled(self, report: Report) -> Report:
         """Asks the user as long as the run waits and there is an answer."""
-        from pawl.ui.screen.approval import ask_approval
+        from pawl.ui.screen.approval import ask_approval, is_answered
 
         while report.state is RunState.WAITING and not self.left.is_set():
             self.renderer.finish()
@@ -386,6 +386,11 @@ class TerminalSession:
             self._call_user("waits for your answer")
             given = ask_approval(self.session, report, self.face)
             self._began = time.monotonic()
+            if is_answered(self.session, report):
+                self.face.out.hint("  this was answered elsewhere, and goes on there")
+                self.face.activity("another process carries the run on")
+                report = self.session.followed(report.run)
+                continue
             if given is None:
                 break
             try:

@@ -292,6 +292,9 @@ class Api:
         return {"taken": True}
 
     async def events(self, request: Request) -> Response:
+        if self._feed.is_full:
+            said = {"error": "busy", "message": "too many tabs look on", "advice": "close one of them"}
+            return JSONResponse(said, 503)
         after, run = _number(request, "after", 0), request.query_params.get("run", "")
         return StreamingResponse(self._feed.lines(after, run), media_type="text/event-stream")
 
@@ -378,8 +381,9 @@ class Api:
         return {**found, "url": await self._pages.frame.address(port) if port else ""}
 
     async def start_preview(self, request: Request) -> object:
-        run = _text(await _body(request), "run")
-        await self._commands.run(lambda shop: dev_process.start(shop, dev_process.DevRequest(run=run)))
+        given = await _body(request)
+        run, anew = _text(given, "run"), given.get("anew") is True
+        await self._commands.run(lambda shop: self._pages.start_server(shop, run, anew=anew))
         return await self.preview(request)
 
     async def stop_preview(self, request: Request) -> object:

@@ -18,6 +18,7 @@ from pawl.workspace.project import Project
 LOOK_SECONDS = 0.15
 """How often the stream is looked at while somebody listens; what this server does itself is told at once."""
 BEAT_SECONDS = 10.0
+MOST_LISTENERS = 64
 STATE_CHANGED = 'data: {"id": null, "type": "StateChanged", "body": {}}\n\n'
 
 
@@ -43,6 +44,10 @@ class EventFeed:
         """End every answer that is still open."""
         self.closed = True
         self._wake()
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._listeners) >= MOST_LISTENERS
 
     async def last(self) -> int:
         return await self._reader.run(lambda shop: self._opened(shop).last())

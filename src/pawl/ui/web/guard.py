@@ -17,6 +17,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LARGEST_BODY = 8 << 20
+LARGEST_HEAD = 16 << 10
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data:; font-src 'self';"
     " connect-src 'self'; frame-src http://127.0.0.1:*; base-uri 'none'; form-action 'none'; frame-ancestors {shown_by}"
@@ -51,6 +52,8 @@ class Guard:
     token: str
     shown_by: str = ""
     """The origin that shows this one in a frame: it is a preview, which changes nothing."""
+    entered: Callable[[], object] = int
+    """Called when somebody has come with the token."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -69,6 +72,8 @@ class Guard:
 
     def _check(self, scope: Scope) -> None:
         headers = scope["headers"]
+        if len(scope["raw_path"]) + sum(len(name) + len(value) for name, value in headers) > LARGEST_HEAD:
+            raise Refusal(431, f"the headers of a request may have at most {LARGEST_HEAD >> 10} kB here")
         hosts = _values(headers, b"host")
         if len(hosts) != 1 or hosts[0] not in self._hosts():
             raise Refusal(421, "this server goes by another name", f"open http://127.0.0.1:{self.port}")
@@ -97,6 +102,7 @@ class Guard:
         wanted = f"Bearer {self.token}"
         if len(given) != 1 or not hmac.compare_digest(given[0].encode(), wanted.encode()):
             raise Refusal(401, "this page does not know the token", "open the address that 'pawl web' printed")
+        self.entered()
 
     def _hosts(self) -> tuple[str, str]:
         return f"127.0.0.1:{self.port}", f"localhost:{self.port}"

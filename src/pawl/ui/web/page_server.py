@@ -15,12 +15,13 @@ from types import FrameType
 import uvicorn
 from starlette.responses import JSONResponse
 from starlette.routing import Mount
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pawl.core.errors import PawlError
 from pawl.settings.config import Config
 from pawl.ui.cli.call import ENDING
 from pawl.ui.web.api import Api, OwnApi, application
-from pawl.ui.web.guard import App, Guard, Receive, Scope, Send
+from pawl.ui.web.guard import LARGEST_HEAD, App, Guard, Receive, Scope, Send
 from pawl.ui.web.own_page import OwnPage
 from pawl.ui.web.page_files import PageFile
 from pawl.ui.web.page_sides import Pages, WorkspaceSide
@@ -28,12 +29,20 @@ from pawl.ui.web.preview_frame import PreviewFrame
 from pawl.ui.web.web_session import error_json
 
 ENDING_SECONDS = 5
+MOST_CONNECTIONS = 256
+ASKING_SECONDS = 10.0
+"""In which a connection must have asked for something."""
 
 
 def serve(
-    config: Config, workspace: Path, listening: socket.socket, options: Namespace, ready: Callable[[str], object]
+    config: Config,
+    workspace: Path,
+    listening: socket.socket,
+    options: Namespace,
+    ready: Callable[[str], Callable[[], object]],
 ) -> None:
-    """Serve the page of a workspace; `ready` is told the address with its token.
+    """Serve the page of a workspace; `ready` is told the address with its token, and returns what is to be done once a
+    page has come with it.
 
     A second port shows previews of the page, so that what nobody has approved yet is of another origin.
     """
@@ -55,7 +64,7 @@ def serve(
         try:
             user.session.start()
             pages.bring_up()
-            ready(f"http://127.0.0.1:{port}/#token={token}")
+            guards[port].entered = ready(f"http://127.0.0.1:{port}/#token={token}")
             _PageServer(app, pages).run([listening, second])
         finally:
             pages.close()
@@ -80,6 +89,18 @@ class _OwnSide:
         await self._app(scope, receive, send)
 
 
+class _Connection(H11Protocol):
+    """One that asks for nothing takes no place for long."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.loop.call_later(ASKING_SECONDS, self._end_if_silent)
+
+    def _end_if_silent(self) -> None:
+        if self.cycle is None:
+            self.transport.close()
+
+
 class _PageServer(uvicorn.Server):
     def __init__(self, app: App, pages: Pages) -> None:
         super().__init__(
@@ -90,7 +111,10 @@ class _PageServer(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 lifespan="off",
+                http=_Connection,
                 ws="none",
+                limit_concurrency=MOST_CONNECTIONS,
+                h11_max_incomplete_event_size=LARGEST_HEAD,
                 timeout_graceful_shutdown=ENDING_SECONDS,
             )
         )

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pawl.agent.session import Session
+from pawl.checks import dev_process
 from pawl.core.change import EMPTY
 from pawl.core.errors import PawlError
 from pawl.core.run import RunState
@@ -52,6 +53,8 @@ class Pages:
         self.preview: Mapping[str, PageFile] = {}
         """The page as the change that waits would make it."""
         self._url = preview_url
+        self._served: int | None = None
+        """The process of the dev server that this page has started; 0 before it stands."""
         self._digest = ""
         self._trouble = ""
         self._side: WorkspaceSide | None = None
@@ -99,7 +102,28 @@ class Pages:
         if self.own.is_outdated:
             threading.Thread(target=open_it, name="pawl-update", daemon=True).start()
 
+    def start_server(self, shop: Project, run: str, *, anew: bool) -> None:
+        """The project's dev server. In the place of one that the user has started elsewhere it is the user's too, and
+        goes on without the page."""
+        known = dev_process.status(shop)
+        own = known is None or known.pid == self._served
+        if anew:
+            dev_process.stop(shop)
+        self._served = self._served or 0
+        record, begun = dev_process.start(shop, dev_process.DevRequest(run=run))
+        if begun and own:
+            self._served = record.pid
+
+    def _end_server(self, shop: Project) -> None:
+        known = dev_process.status(shop)
+        if known is not None and known.pid == self._served:
+            dev_process.stop(shop)
+
     def close(self) -> None:
+        if self._served is not None:
+            # After a start that is still under way.
+            with suppress(PawlError):
+                self.user.commands.submit(self._end_server).result()
         with self._opening:
             if self._side is not None:
                 self._side.close()

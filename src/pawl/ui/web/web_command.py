@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import socket
+import tempfile
 import webbrowser
 from argparse import ArgumentParser
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from pawl.ui.cli.call import Call
 
 LOOPBACK = "127.0.0.1"
+LEADING = """<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>Pawl</title>
+<meta http-equiv="refresh" content="0; url={address}"><p>Pawl is <a href="{address}">here</a>.
+"""
 
 
 def words(parser: ArgumentParser) -> None:
@@ -41,15 +46,26 @@ def web(config: Config, workspace: Path, call: Call) -> int:
             "'pawl web' needs starlette and uvicorn", advice=f"install them with: {with_extra('web')}"
         ) from error
 
-    def ready(address: str) -> None:
-        call.answer({"url": address}, f"{workspace.name} is open at {address}\nCtrl-C ends it")
-        if not call.options.no_open:
-            with suppress(webbrowser.Error):
-                webbrowser.open(address)
+    with ExitStack() as stack, _socket(call.options.port) as listening:
 
-    with _socket(call.options.port) as listening:
+        def ready(address: str) -> Callable[[], object]:
+            call.answer({"url": address}, f"{workspace.name} is open at {address}\nCtrl-C ends it")
+            if not call.options.no_open:
+                with suppress(webbrowser.Error):
+                    webbrowser.open(_leading(address, stack))
+            return stack.close
+
         serve(config, workspace, listening, call.options, ready)
     return 0
+
+
+def _leading(address: str, stack: ExitStack) -> str:
+    """The address of a file of the user's alone that leads on to `address`: the arguments of a browser can be read by
+    every user of the machine, and must not hold the token. The file goes with the stack."""
+    path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pawl-web-"))) / "open.html"
+    path.touch(0o600)
+    path.write_text(LEADING.format(address=address), "utf-8")
+    return path.as_uri()
 
 
 def _socket(port: int) -> socket.socket:
