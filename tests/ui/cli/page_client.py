@@ -108,7 +108,7 @@ def _events(answer: http.client.HTTPResponse, *, every: bool) -> Iterator[dict[s
 
 @contextmanager
 def page(workspace: Path, *words: str, built: bool = False, opens: bool = False) -> Iterator[Page]:
-    """A server under way, with a page of one line or the built one, which `opens` in the user's browser; ended as a person ends it."""
+    """A server under way, with a page of one line or the built one; ended as a person ends it. `opens` the browser."""
     folder = workspace.parent / "page"
     if not folder.exists():
         folder.mkdir()

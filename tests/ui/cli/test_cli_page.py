@@ -11,8 +11,8 @@ import pytest
 from nursery import PATIENCE
 from sandbox.site import processes_with, until
 from ui.cli.console import PAWL
-from ui.cli.page_client import Page, page
 from ui.cli.dev_site import free_port
+from ui.cli.page_client import Page, page
 from ui.cli.projects import DEV_SERVER, SETTINGS, SITE, Project
 from ui.cli.test_cli_do import FILES, FIX, RIGHT, Script, script
 
