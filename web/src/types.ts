@@ -25,6 +25,29 @@ export interface Question {
   flags: string[];
 }
 
+/** A question of a command such as `/commit`. */
+export interface Asked {
+  id: number;
+  question: string;
+  /** What may be answered; anything where there are none. */
+  choices: { key: string; label: string }[];
+  /** A text to be edited. */
+  draft: string | null;
+  /** What it is about, where the command has not said that before. */
+  shown: string;
+  why: string;
+}
+
+/** What a command has said that was typed as a request. */
+export interface Told {
+  id: number;
+  time: string;
+  line: string;
+  text: string;
+  failed: boolean;
+  open: boolean;
+}
+
 export interface SessionState {
   version: string;
   workspace: string;
@@ -41,8 +64,10 @@ export interface SessionState {
   queued: string[];
   /** Why the latest request could not begin. */
   trouble?: { error: string; message: string; advice: string } | null;
-  /** A command that one of the user's own commands runs, which waits for their yes. */
-  shell?: { line: string; why: string } | null;
+  /** What a command asks the user. */
+  asked?: Asked | null;
+  /** Counts what commands say. */
+  said: number;
   last_event: number;
   /** The newest entry of the history. */
   entry: number;

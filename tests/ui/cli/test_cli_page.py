@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from ui.cli.dev_site import free_port
 from ui.cli.page_client import Page, page
 from ui.cli.projects import DEV_SERVER, SETTINGS, SITE, Project
 from ui.cli.test_cli_do import FILES, FIX, RIGHT, Script, script
+
+from pawl.ui.terminal.commands import built_in
 
 __all__ = ["script"]
 SLOW = """
@@ -263,7 +266,7 @@ def test_commands_are_typed_as_requests_and_a_path_is_none(project: Project, scr
         assert (made["taken"], made["exit_code"]) == ("command", 0) and "before" in made["text"]
         assert tab.post("/api/requests", {"text": "/approval never"}) == {"taken": "chosen"}
         assert tab.get("/api/state")["choices"]["approval"] == "never"
-        for unknown in ("/undoo", "/setup", "/mode"):
+        for unknown in ("/undoo", "/setup", "/trust"):
             refused = tab.ask("POST", "/api/requests", {"text": unknown})
             assert refused.status == 400 and refused.json["advice"]
         assert tab.post("/api/requests", {"text": "/etc/hosts is no command"}) == {"taken": "begun"}
@@ -303,7 +306,7 @@ def test_the_page_shows_and_changes_the_queue_and_reaches_no_other_file_with_it(
 def settled(tab: Page, after: int = 0) -> dict:
     """The state when nothing works any more, or something is asked."""
     with tab.events(after, every=True) as events:
-        while (state := tab.get("/api/state"))["working"] and not state["shell"]:
+        while (state := tab.get("/api/state"))["working"] and not state["asked"]:
             next(events)
     return state
 
@@ -319,18 +322,102 @@ def test_a_command_of_ones_own_is_asked_about_once_and_a_stop_is_a_no(
     talk = '[[turn]]\nmatch = { system = "42" }\nanswer = "It is read."\n[[turn]]\ntimes = 0\nanswer = "Not there."\n'
     with page(pawl.workspace, "--model", script(talk)) as tab:
         assert tab.post("/api/requests", {"text": "/sum"}) == {"taken": "begun"}
-        asked = settled(tab)["shell"]
-        assert asked["line"] == "expr 40 + 2" and "Bash(expr *)" in asked["why"]
-        assert tab.post("/api/shell", {"line": "rm -rf /", "answer": "approve"}) == {"taken": False}
-        assert tab.post("/api/shell", {"line": "expr 40 + 2", "answer": "approve"}) == {"taken": True}
-        assert tab.post("/api/shell", {"line": "expr 40 + 2", "answer": "approve"}) == {"taken": False}
+        asked = settled(tab)["asked"]
+        assert asked["shown"] == "expr 40 + 2" and "Bash(expr *)" in asked["why"]
+        assert [one["key"] for one in asked["choices"]] == ["y", "n"]
+        assert tab.post("/api/say", {"id": asked["id"] + 1, "text": "y"}) == {"taken": False}
+        assert tab.post("/api/say", {"id": asked["id"], "text": "y"}) == {"taken": True}
+        assert tab.post("/api/say", {"id": asked["id"], "text": "y"}) == {"taken": False}
         ended = tab.until("RunEnded")[-1]
         assert ended["body"]["report"]["answer"] == "It is read."
         settled(tab)
         tab.post("/api/requests", {"text": "/sum"})
-        assert settled(tab)["shell"] == asked
+        assert settled(tab)["asked"] == {**asked, "id": asked["id"] + 1}
         tab.post("/api/stop", {})
-        assert settled(tab)["shell"] is None
+        assert settled(tab)["asked"] is None
+
+
+def acted(tab: Page, text: str, *answers: str) -> dict:
+    """What a command has said that is typed into the page, with the answers to what it asks."""
+    assert tab.post("/api/requests", {"text": text})["taken"] == "doing"
+    for answer in answers:
+        asked = settled(tab)["asked"]
+        assert tab.post("/api/say", {"id": asked["id"], "text": answer}) == {"taken": True}
+    assert settled(tab)["asked"] is None
+    return tab.get("/api/told")[-1]
+
+
+@pytest.mark.whole
+@pytest.mark.spec("F7", "F3")
+def test_commands_notes_commits_and_rewinds_are_typed_into_the_page_as_into_a_session(project: Project, script: Script):
+    pawl = project({**FILES, "doc.md": "one\n"})
+    git = partial(subprocess.run, cwd=pawl.workspace, check=True, capture_output=True, text=True)
+    for words in (
+        ("init", "-q"),
+        ("add", "-A"),
+        ("-c", "user.name=x", "-c", "user.email=x@y", "commit", "-qm", "begin"),
+    ):
+        git(["git", *words])
+    talk = f"{FIX}\n[[turn]]\ntimes = 0\nanswer = 'It is well.'\n"
+    with page(pawl.workspace, "--model", script(talk)) as tab:
+        ran = acted(tab, "!echo two >> doc.md; echo said", "y")
+        assert (ran["line"], ran["open"], ran["failed"]) == ("!echo two >> doc.md; echo said", False, False)
+        assert "  said\n" in ran["text"] and "exit 0" in ran["text"] and "promoted as entry 1" in ran["text"]
+        assert (pawl.workspace / "doc.md").read_text() == "one\ntwo\n"
+        assert "exit 3" in acted(tab, "!exit 3")["text"]
+        assert tab.post("/api/requests", {"text": "#tests run with pytest"})["exit_code"] == 0
+        assert "tests run with pytest" in tab.post("/api/requests", {"text": "/memory"})["text"]
+        before = tab.get("/api/state")["last_event"]
+        tab.post("/api/requests", {"text": "fix the bug in after"})
+        tab.until("RunEnded", after=before)
+        waiting = settled(tab)["waiting"]
+        answer = {"answer": "approve", "digest": waiting["question"]["digest"]}
+        tab.post(f"/api/runs/{waiting['run']}/answer", answer)
+        state = settled(tab)
+        assert (pawl.workspace / "app.py").read_text() == RIGHT and state["waiting"] is None
+        drafted = acted(tab, "/commit", "e", "after: adds one\n", "y")
+        assert "after: adds one" in drafted["text"] and "committed as" in drafted["text"]
+        assert git(["git", "log", "-1", "--format=%s"]).stdout == "after: adds one\n"
+        assert acted(tab, "/commit nothing")["failed"]
+        for text, said in (
+            ("/status", "asks at the end"), ("/cost", "scripted:"), ("/mode", "mode: agent"), ("/queue", "nothing"),
+            ("/help", "/rewind"),
+        ):  # fmt: skip
+            assert said in tab.post("/api/requests", {"text": text})["text"]
+        conversation = state["conversation"]
+        assert "continues as" in acted(tab, "/fork")["text"]
+        assert conversation in acted(tab, f"/resume {conversation}")["text"]
+        assert "go back to before which" not in acted(tab, "/rewind 1")["text"]
+        assert (pawl.workspace / "app.py").read_text() == FILES["app.py"]
+        assert tab.get("/api/state")["conversation"] not in ("", conversation)
+        assert "no goal yet" in acted(tab, "/goal")["text"] and "no hooks" in acted(tab, "/hooks")["text"]
+
+
+@pytest.mark.spec("F7", "F3")
+def test_every_command_of_a_session_is_carried_out_in_the_page_or_says_where_it_is(project: Project, script: Script):
+    pawl = project({"a.py": "x = 1\n"})
+    refused = {"setup", "trust", "quit", "output"}
+    assert {one.name for one in built_in() if one.page} == refused | {"mcp"}
+    with page(pawl.workspace) as tab:
+        for one in built_in():
+            # There is no model, no conversation and no entry: some say that, and none that it is no command here.
+            answer = tab.ask("POST", "/api/requests", {"text": f"/{one.name}"})
+            if one.name in refused:
+                assert answer.status == 400 and "is not for the page" in answer.json["message"], one.name
+                assert answer.json["advice"]
+            elif one.name == "review":
+                assert answer.status == 400 and "no model" in answer.json["message"]
+            else:
+                assert answer.status == 200 or answer.json["error"] in ("nothing_to_do", "usage"), (
+                    one.name,
+                    answer.body,
+                )
+                assert b"is not for the page" not in answer.body
+                while asked := settled(tab)["asked"]:
+                    tab.post("/api/say", {"id": asked["id"], "text": ""})
+        assert "is not for the page" in tab.ask("POST", "/api/requests", {"text": "/mcp trust x"}).json["message"]
+        listed = {one["usage"].split()[0] for one in tab.get("/api/commands")}
+        assert {f"/{name}" for name in refused}.isdisjoint(listed) and {"/commit", "/mcp", "/rewind"} <= listed
 
 
 @pytest.mark.spec("F7", "F5")

@@ -18,7 +18,7 @@ import {
 import { answerHunks, choose, numbers } from "../components/diff";
 import { refresh } from "../events/store";
 import { plain, plural } from "../format";
-import type { Change, Question, Report } from "../types";
+import type { Asked, Change, Question, Report } from "../types";
 import { Evidence } from "./Delivery";
 
 /** The question that a run waits on, and everything that may be answered to it. */
@@ -77,35 +77,59 @@ export function Approval({ run, question }: { run: string; question: Question })
   );
 }
 
-/** A command that one of the user's own commands runs, before its request begins. */
-export function ShellQuestion({ line, why }: { line: string; why: string }) {
+/** A question of a command, such as that of `/commit`, answered as in a session of the terminal. */
+export function CommandQuestion({ id, question, choices, draft, shown, why }: Asked) {
   const [busy, setBusy] = useState(false);
-  const say = async (answer: string) => {
+  const [text, setText] = useState(draft ?? "");
+  const say = async (said: string) => {
     setBusy(true);
     await attempt(async () => {
-      await post("/shell", { line, answer });
+      await post("/say", { id, text: said });
       await refresh();
     });
     setBusy(false);
   };
+  const keys: Record<string, string> = { y: "KeyA", n: "KeyR" };
   return (
-    <section className="approval" aria-label="approval">
+    <section className="approval" aria-label="question">
       <header>
-        <h2>A command of yours wants to run this</h2>
+        <h2>{question}</h2>
       </header>
-      <p className="why">{why}</p>
-      <Output label="the command" text={plain(line)} />
-      <div className="actions">
-        <Button tone="primary" busy={busy} onClick={() => say("approve")} data-key="KeyA">
-          Allow
-        </Button>
-        <Button tone="danger" busy={busy} onClick={() => say("reject")} data-key="KeyR">
-          Do not run it
-        </Button>
-      </div>
+      {why && <p className="why">{why}</p>}
+      {shown && <Output label="the command" text={plain(shown)} />}
+      {choices.length > 0 ? (
+        <div className="actions">
+          {choices.map(({ key, label }) => (
+            <Button
+              key={key}
+              tone={key === "y" ? "primary" : key === "n" ? "danger" : "quiet"}
+              busy={busy}
+              onClick={() => say(key)}
+              data-key={keys[key]}
+            >
+              {title(label)}
+            </Button>
+          ))}
+        </div>
+      ) : (
+        <form
+          className="inline-form"
+          onSubmit={(event) => {
+            event.preventDefault();
+            void say(text);
+          }}
+        >
+          <Field label={question} value={text} onChange={setText} rows={draft === null ? undefined : 12} />
+          <Button tone="primary" busy={busy} type="submit">
+            {draft === null ? "Answer" : "Take it as it stands"}
+          </Button>
+        </form>
+      )}
     </section>
   );
 }
+
+const title = (text: string) => text[0]!.toUpperCase() + text.slice(1);
 
 interface Part {
   busy: boolean;

@@ -8,12 +8,13 @@ import type { SessionState } from "../types";
 const DRAFT = "pawl-draft";
 
 interface Taken {
-  taken: "begun" | "steered" | "queued" | "command" | "chosen";
+  taken: "begun" | "steered" | "queued" | "command" | "chosen" | "doing" | "waits";
   exit_code?: number;
   text?: string;
 }
 
-const SAID = { begun: "", command: "", steered: "said to the run", queued: "it waits for the present request to end" };
+const WAITS = "it waits for the present request to end";
+const SAID = { begun: "", command: "", doing: "", steered: "said to the run", queued: WAITS, waits: WAITS };
 
 /** Sends a request, or a command such as `/undo`; what a command said is returned. */
 export async function sendRequest(text: string, queue = false): Promise<string> {

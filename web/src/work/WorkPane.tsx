@@ -1,4 +1,4 @@
-import { memo, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { Fragment, memo, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { get, post, Refused } from "../api";
 import {
   attempt,
@@ -8,6 +8,7 @@ import {
   Empty,
   Markdown,
   ModelSays,
+  Output,
   Spinner,
   Trouble,
   toast,
@@ -15,10 +16,10 @@ import {
 } from "../components";
 import { type Block, type RunView, turnsToBlocks } from "../events/reduce";
 import { change, refresh, setConversation, useStore } from "../events/store";
-import { clock, day, plural, seconds, signOf } from "../format";
+import { clock, day, plain, plural, seconds, signOf } from "../format";
 import { go } from "../place";
-import type { ConversationRow, SessionState, Turn } from "../types";
-import { Approval, ShellQuestion } from "./Approval";
+import type { ConversationRow, SessionState, Told, Turn } from "../types";
+import { Approval, CommandQuestion } from "./Approval";
 import { Composer } from "./Composer";
 import { Delivery } from "./Delivery";
 import { ToolCard } from "./ToolCard";
@@ -51,14 +52,15 @@ export function WorkPane() {
     () => shownRuns(record.value ?? [], runs, session, followed),
     [record.value, runs, session, followed],
   );
+  const told = useLoaded(() => (session?.said ? get<Told[]>("/told") : Promise.resolve([])), `${session?.said ?? 0}`);
   const waiting = session?.waiting;
   return (
     <div className="work">
       <WorkBar fresh={conversation === "" && followed.length === 0} />
-      <Conversation runs={shown} loading={record.loading && !shown.length} />
+      <Conversation runs={shown} told={told.value ?? []} loading={record.loading && !shown.length} />
       {session?.trouble && !session.working && <Trouble error={troubleOf(session.trouble)} />}
       {waiting && <Approval key={waiting.question.digest} run={waiting.run} question={waiting.question} />}
-      {session?.shell && <ShellQuestion key={session.shell.line} {...session.shell} />}
+      {session?.asked && <CommandQuestion key={session.asked.id} {...session.asked} />}
       <Composer />
     </div>
   );
@@ -155,7 +157,7 @@ function Conversations({ onChoose }: { onChoose: (id: string) => void }) {
   );
 }
 
-function Conversation({ runs, loading }: { runs: Shown[]; loading: boolean }) {
+function Conversation({ runs, told, loading }: { runs: Shown[]; told: Told[]; loading: boolean }) {
   const box = useRef<HTMLDivElement>(null);
   const stuck = useRef(true);
   const [drawn, setDrawn] = useState(WINDOW);
@@ -164,7 +166,7 @@ function Conversation({ runs, loading }: { runs: Shown[]; loading: boolean }) {
   // biome-ignore lint/correctness/useExhaustiveDependencies: whatever is drawn anew, the end stays in sight
   useLayoutEffect(() => {
     if (stuck.current && box.current) box.current.scrollTop = box.current.scrollHeight;
-  }, [runs]);
+  }, [runs, told]);
   useEffect(() => {
     const observer = new ResizeObserver(() => {
       if (stuck.current && box.current) box.current.scrollTop = box.current.scrollHeight;
@@ -186,21 +188,45 @@ function Conversation({ runs, loading }: { runs: Shown[]; loading: boolean }) {
     >
       <div className="runs">
         {loading && <Spinner label="the conversation is read" />}
-        {!loading && total === 0 && <Welcome />}
+        {!loading && total === 0 && told.length === 0 && <Welcome />}
         {hidden > 0 && (
           <Button className="earlier" onClick={() => setDrawn(drawn + 4 * WINDOW)}>
             Show {Math.min(hidden, 4 * WINDOW)} earlier of {hidden}
           </Button>
         )}
-        {runs.map((run) => {
+        {runs.map((run, at) => {
           const from = Math.min(skip, run.blocks.length);
           skip -= from;
-          if (from === run.blocks.length && !run.live) return null;
-          return <Run key={run.id} run={run} from={from} />;
+          const before = told.filter(({ time }) => time < run.began && (at === 0 || time >= runs[at - 1]!.began));
+          return (
+            <Fragment key={run.id}>
+              <Commands told={before} />
+              {(from < run.blocks.length || run.live) && <Run run={run} from={from} />}
+            </Fragment>
+          );
         })}
+        <Commands told={told.filter(({ time }) => !runs.length || time >= runs.at(-1)!.began)} />
       </div>
     </div>
   );
+}
+
+/** Commands that the user typed, and what they said. */
+function Commands({ told }: { told: Told[] }) {
+  return told.map(({ id, line, text, failed, open }) => (
+    <article key={id} className="run" aria-label={`command ${line}`}>
+      <div className="said">
+        <span className="mono">{line}</span>
+      </div>
+      {text && <Output label={`what ${line} says`} text={plain(text)} />}
+      {failed && <Badge tone="bad">failed</Badge>}
+      {open && (
+        <div className="dim live">
+          <Spinner /> at work
+        </div>
+      )}
+    </article>
+  ));
 }
 
 function Welcome() {

@@ -34,9 +34,8 @@ from pawl.ui.editor.session_updates import Update, UpdateWriter, diffs, replayed
 from pawl.ui.screen.approval import always_kinds
 from pawl.ui.screen.run_report import changes_of, tell
 from pawl.ui.screen.screen import Screen
-from pawl.ui.terminal.commands import Commands, SessionCommand, commands_of, split
+from pawl.ui.terminal.commands import Commands, SessionCommand, commands_of, split, words_of
 from pawl.ui.terminal.status import SessionChoices
-from pawl.ui.terminal.terminal_session import words_of
 from pawl.workspace.mcp_settings import McpServer, known_servers
 from pawl.workspace.paths import find_workspace
 from pawl.workspace.project import Project

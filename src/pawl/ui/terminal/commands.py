@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -39,6 +40,8 @@ class SessionCommand:
     tools: tuple[str, ...] = ()
     """The tools that such a one needs."""
     source: str = ""
+    page: tuple[str, ...] = ()
+    """Why the page does not carry it out, and where it is done instead."""
 
     @property
     def usage(self) -> str:
@@ -130,6 +133,14 @@ def is_shell(line: str) -> bool:
 def is_note(line: str) -> bool:
     """`#tests run with make` is to be remembered; a heading of a longer text, or an issue's number, is not."""
     return re.fullmatch(r"#\s?(?![\s#\d]).+", line) is not None
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a command as a shell would read them."""
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"{text!r} cannot be read: {error}", advice="close the quotes") from error
 
 
 def spoken_here(text: str, *, ends: bool = False) -> str:

@@ -15,9 +15,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from pawl.core.errors import PawlError, StoreError, UsageError
+from pawl.core.errors import PawlError, StoreError
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.run import Approval, ApprovalAnswer, Mode, Report, RunState
+from pawl.core.run import Approval, ApprovalAnswer, Mode, Report, RunRequest, RunState
 from pawl.settings.config import load
 from pawl.settings.session_settings import session_settings
 from pawl.ui.cli.call import Call
@@ -34,6 +34,7 @@ from pawl.ui.terminal.commands import (
     is_shell,
     split,
     spoken_here,
+    words_of,
 )
 from pawl.ui.terminal.meanwhile import Meanwhile
 from pawl.ui.terminal.status import SessionChoices, status_line
@@ -482,6 +483,12 @@ class TerminalSession:
         """Finds out what the thread of the input needs to know."""
         self.shared.model = self.session.offered(self.wishes.model)[0]
 
+    def order(self, text: str) -> RunRequest:
+        return self.wishes.order(text)
+
+    def finish(self) -> None:
+        self.renderer.finish()
+
     def run_line(self, *words: str) -> None:
         """Runs a command of the command line."""
         with self.session.stoppable() as cancel:
@@ -503,16 +510,6 @@ class TerminalSession:
         """A command line in the text of a command, on a bench."""
         self.face.out.lines(f"it wants to run on a bench: {line}\n  {why}")
         return agreed(self.face, "run it?")
-
-
-def words_of(text: str) -> list[str]:
-    """The words of a command as a shell would read them."""
-    import shlex
-
-    try:
-        return shlex.split(text)
-    except ValueError as error:
-        raise UsageError(f"{text!r} cannot be read: {error}", advice="close the quotes") from error
 
 
 def _listed(texts: Iterable[str]) -> str:

@@ -37,7 +37,9 @@ from pawl.ui.cli.encoder import Json, as_json, picked, report_json
 from pawl.ui.cli.main import run_words
 from pawl.ui.screen.run_report import changes_of
 from pawl.ui.screen.screen import Screen
+from pawl.ui.terminal.commands import commands_of
 from pawl.ui.web import workspace_view
+from pawl.ui.web.page_actions import PageActions, PageFace, Said
 from pawl.ui.web.page_files import PageFile
 from pawl.ui.web.page_sides import Pages, WorkspaceSide
 from pawl.ui.web.typed_commands import CHANGING, COMMANDS, READ_ONLY, TypedCommand, listed, typed
@@ -75,7 +77,8 @@ class Api:
             self._route("/api/stop", self.stop, "POST"),
             self._route("/api/verify/stop", self.stop_checks, "POST"),
             self._route("/api/spec/clarify", self.clarify, "POST"),
-            self._route("/api/shell", self.shell, "POST"),
+            self._route("/api/say", self.say, "POST"),
+            self._route("/api/told", self.told),
             self._route("/api/queue", self.queue, "DELETE"),
             self._route("/api/conversation", self.conversation, "POST"),
             self._route("/api/conversations", self.conversations),
@@ -117,7 +120,8 @@ class Api:
         return Route(path, answered, methods=[method])
 
     async def state(self, request: Request) -> Json:
-        session, choices = self._session, self._session.choices
+        session, choices = self._session, self._session.wishes
+        model = session.shared.model or ""
         waiting, models = await self._reader.run(_waiting), await self._reader.run(_models)
         at_work = await self._reader.run(_at_work)
         budget = {"money": session.budget.get("money"), "seconds": session.budget.get("seconds")}
@@ -125,8 +129,8 @@ class Api:
             "version": __version__,
             "workspace": str(session.workspace),
             "name": session.workspace.name,
-            "model": session.model,
-            "models": list(dict.fromkeys((*models, *((session.model,) if session.model else ())))),
+            "model": model,
+            "models": list(dict.fromkeys((*models, *((model,) if model else ())))),
             "choices": {
                 "mode": choices.mode_word,
                 **picked(choices, "approval model reasoning"),
@@ -139,7 +143,8 @@ class Api:
             "waiting": None if session.is_working else waiting,
             "queued": [one.text for one in session.session.queued],
             "trouble": session.trouble,
-            "shell": session.asked,
+            "asked": session.asked,
+            "said": session.said,
             "last_event": await self._feed.last(),
             "entry": max((one.id for one in await self._reader.run(lambda shop: shop.entries(limit=1))), default=0),
             "page": {"build": self._pages.own.shown()[0], "note": self._pages.own.state.note},
@@ -153,12 +158,17 @@ class Api:
     async def requests(self, request: Request) -> Json:
         given = await _body(request)
         text, queue = _text(given, "text"), given.get("queue") is True
-        meant = await self._commands.run(lambda shop: typed(shop, text))
+        has_model = bool(self._session.shared.model)
+        meant = await self._commands.run(lambda shop: typed(shop, text, model=has_model))
         if meant is None:
             return {"taken": self._session.request(text, queue=queue)}
+        if meant.act and meant.waits:
+            return {"taken": self._session.act(text, meant.act, meant.request)}
         return await self._carried_out(meant, queue=queue or meant.queued)
 
     async def _carried_out(self, meant: TypedCommand, *, queue: bool) -> Json:
+        if meant.act:
+            return {"taken": "command", "exit_code": 0, "text": await self._commands.run(self._acting(meant))}
         if meant.line:
             code, said = await self._ran(list(meant.line))
             return {"taken": "command", "exit_code": code, "text": said}
@@ -169,9 +179,25 @@ class Api:
             name, value = meant.choice
             await self._commands.run(lambda _: self._session.choose({name: value}))
         if meant.anew:
-            self._session.choices.conversation = ""
+            self._session.wishes.conversation = ""
             self._session.changed()
         return {"taken": self._session.request(meant.request, queue=queue) if meant.request else "chosen"}
+
+    def _acting(self, meant: TypedCommand) -> Callable[[Project], str]:
+        """What a command says that needs nothing but the session, whatever works meanwhile."""
+
+        def act(shop: Project) -> str:
+            self._session.shared.commands = commands_of(shop.config, shop.workspace)
+            said = Said()
+            PageActions(self._session, PageFace(said)).carry_out(meant.act, meant.request)
+            self._session.changed()
+            return said.getvalue()
+
+        return act
+
+    async def told(self, request: Request) -> object:
+        """What the latest commands have said."""
+        return list(self._session.told)
 
     async def commands(self, request: Request) -> object:
         return await self._commands.run(listed)
@@ -189,10 +215,11 @@ class Api:
             raise UsageError("answers are texts", advice='such as ["yes", "no"]')
         return await self._taken(lambda shop: self._session.clarify(shop, spec, answers))
 
-    async def shell(self, request: Request) -> Json:
-        """The user's word on a command that one of their own commands runs."""
+    async def say(self, request: Request) -> Json:
+        """The user's answer to what a command asks."""
         given = await _body(request)
-        return {"taken": self._session.allow(_text(given, "line"), yes=given.get("answer") == "approve")}
+        number = given.get("id")
+        return {"taken": isinstance(number, int) and self._session.say(number, _text(given, "text"))}
 
     async def queue(self, request: Request) -> Json:
         self._session.unqueue()
@@ -202,7 +229,7 @@ class Api:
         wanted = _text(await _body(request), "id")
         if wanted:
             await self._reader.run(lambda shop: Session(shop).transcript(wanted))
-        self._session.choices.conversation = wanted
+        self._session.wishes.conversation = wanted
         self._session.changed()
         return await self.state(request)
 
@@ -316,8 +343,9 @@ class Api:
         change = await self._reader.run(lambda shop: workspace_view.edit(shop, path, text, base))
         await self._allow(given, lambda shop: ChangeSet.of([change]))
         saved = await self._reader.run(lambda shop: workspace_view.save(shop, change, text))
-        if saved["entry"] is not None:
-            self._session.note(f"edited {path}; read it again before you change it")
+        if isinstance(entry := saved["entry"], int):
+            self._session.promoted.append(entry)
+            self._session.meanwhile.notes.append(f"edited {path}; read it again before you change it")
             self._session.changed()
         return saved
 

@@ -37,7 +37,7 @@ class WorkspaceSide:
         self.reader, self.commands = self.threads["reader"], self.threads["commands"]
         self.feed = EventFeed(self.reader)
         self.session = WebSession(config, workspace, self.feed.changed)
-        self.session.choices.model = model
+        self.session.wishes.model = model
 
     def close(self) -> None:
         self.session.close()
@@ -74,7 +74,7 @@ class Pages:
         with self._opening:
             if self._side is None:
                 self.own.prepare()
-                model = self.user.session.choices.model
+                model = self.user.session.wishes.model
                 side = WorkspaceSide(self.own.config, self.own.folder, model)
                 side.session.ordering = self.own.order
                 side.session.changed = self._changed

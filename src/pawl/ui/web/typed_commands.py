@@ -6,8 +6,18 @@ from __future__ import annotations
 from pawl.core.errors import UsageError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.ui.cli.encoder import Json
-from pawl.ui.terminal.commands import OWN, SessionCommand, commands_of, split
-from pawl.ui.terminal.terminal_session import words_of
+from pawl.ui.terminal.commands import (
+    IDLE,
+    MODEL,
+    OWN,
+    SessionCommand,
+    commands_of,
+    is_note,
+    is_shell,
+    split,
+    words_of,
+)
+from pawl.ui.terminal.terminal_session import NO_MODEL
 from pawl.workspace.project import Project
 
 _LISTS = ("agents", "doctor", "memory", "models", "permissions", "policy", "prompts", "skills")
@@ -19,8 +29,8 @@ READ_ONLY = (["mcp", "list"], ["spec", "status"])
 """Others that it may call with this word first."""
 CHOICES = ("approval", "mode", "model", "reasoning")
 """Commands that are choices of the page."""
-HERE = (*CHOICES, "clear", "new", "plan", "queue")
-"""Commands that the page carries out itself; others that are no command of the command line are parts of it."""
+LOOKING = ("", "list", "test")
+"""What the page takes of a command that is for the terminal otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +42,10 @@ class TypedCommand:
     request: str = ""
     own: SessionCommand | None = None
     """One of the user's, or a skill; the request is its words."""
+    act: str = ""
+    """The name of an action of the session; the request is its words."""
+    waits: bool = False
+    """It is carried out after what works now."""
     choice: tuple[str, str] | None = None
     anew: bool = False
     """A new conversation."""
@@ -42,21 +56,26 @@ class TypedCommand:
 def listed(shop: Project) -> list[Json]:
     """The commands that may be typed, with what they do."""
     found = commands_of(shop.config, shop.workspace).every
-    return [{"usage": one.usage, "help": one.help} for one in found if _is_meant(one)]
+    return [{"usage": one.usage, "help": one.help} for one in found if not one.page or one.name == "mcp"]
 
 
-def typed(shop: Project, text: str) -> TypedCommand | None:
-    """The meaning of a text that is a command; None for a request."""
+def typed(shop: Project, text: str, *, model: bool) -> TypedCommand | None:
+    """The meaning of a text that is a command; None for a request. `model`: whether there is one to ask."""
+    if is_shell(text):
+        return TypedCommand(act="shell", request=text[1:].strip(), waits=True)
+    if is_note(text):
+        return TypedCommand(line=("memory", "add", text[1:].strip()))
     found = split(text)
     if found is None:
         return None
     name, words = found
     command = commands_of(shop.config, shop.workspace).find(name)
-    if not _is_meant(command):
-        raise UsageError(
-            f"/{command.name} is not a command of the page", advice="the page has a pane or a button for it"
-        )
-    if command.prompt:
+    if command.page and (command.name != "mcp" or words.partition(" ")[0] not in LOOKING):
+        why, where = command.page
+        raise UsageError(f"/{command.name} is not for the page: {why}", advice=where)
+    if MODEL in command.needs and not model:
+        raise UsageError(NO_MODEL, advice="Settings say what there is; 'pawl setup' in a terminal finds one")
+    if command.group == OWN:
         return TypedCommand(own=command, request=words)
     if command.line:
         return TypedCommand(line=(*command.line, *words_of(words)))
@@ -70,14 +89,8 @@ def _here(command: SessionCommand, words: str) -> TypedCommand:
         switch = words.lower() in ("", "on", "off")
         mode = "agent" if words.lower() == "off" else "plan"
         return TypedCommand(choice=("mode", mode), request="" if switch else words)
-    if not words:
-        raise UsageError(f"/{command.name} needs a word", advice=command.usage)
-    if command.name == "queue":
+    if command.name == "queue" and words.lower() not in ("", "clear"):
         return TypedCommand(request=words, queued=True)
-    return TypedCommand(choice=(command.name, words))
-
-
-def _is_meant(command: SessionCommand) -> bool:
-    if command.group == OWN:
-        return bool(command.prompt)
-    return command.name in HERE or not COMMANDS.isdisjoint(command.line[:1])
+    if command.name in CHOICES and words:
+        return TypedCommand(choice=(command.name, words))
+    return TypedCommand(act=command.name, request=words, waits=IDLE in command.needs)
