@@ -215,3 +215,24 @@ def test_calls_that_wait_are_allowed_once_always_in_a_run_or_not_at_all(opened: 
     tab.key("Enter")
     tab.css(".delivery").having("rejected: no").seen()
     assert texts(site) == (TWO["app.py"], TWO["other.py"])
+
+
+@pytest.mark.spec("F3")
+def test_a_command_is_run_from_the_page_its_question_answered_and_what_it_said_stays(opened: Open):
+    site = opened({**FILES, "notes.txt": "one\n"}, FIX)
+    tab = site.tab
+    tab.ask("!echo two >> notes.txt; echo written")
+    asked = tab.role("region", "question")
+    asked.text("promote this?").seen()
+    said = tab.role("region", "what !echo two >> notes.txt; echo written says")
+    assert "written" in said.words() and "+two" in said.words()
+    tab.shot("command-question")
+    assert [line for line in tab.audit() if line.startswith(("serious", "critical"))] == []
+    asked.button("Yes").click()
+    said.having("promoted as entry 1").seen()
+    tab.status("ready")
+    assert (site.pawl.workspace / "notes.txt").read_text() == "one\ntwo\n"
+    tab.ask("/rewind")
+    tab.role("article", "command /rewind").having("there is no conversation to rewind yet").seen()
+    tab.ask("/trust")
+    tab.css(".toast").having("pawl trust").seen()

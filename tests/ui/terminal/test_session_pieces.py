@@ -23,10 +23,11 @@ from pawl.ui.screen.diff import diff_lines, folded
 from pawl.ui.screen.markdown import Blocks, drawn
 from pawl.ui.screen.renderer import Meter
 from pawl.ui.screen.screen import cells
-from pawl.ui.terminal.actions import GROUPS, Actions
+from pawl.ui.terminal.actions import Actions
 from pawl.ui.terminal.commands import Commands, SessionCommand, built_in, split, spoken_here
 from pawl.ui.terminal.input_line import PrivateHistory, Suggestions
 from pawl.ui.terminal.status import KEYS, SessionChoices, status_line
+from pawl.ui.terminal.work_actions import GROUPS
 
 TEXT = """\
 # Title
