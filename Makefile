@@ -75,6 +75,7 @@ lock: environment ## pin what pyproject.toml asks for (delete a lock first to mo
 	UV_SYSTEM_CERTS=1 $(LOCK) pyproject.toml -o requirements.lock
 	UV_SYSTEM_CERTS=1 $(LOCK) pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock
 	UV_SYSTEM_CERTS=1 $(LOCK) --group build -o requirements-build.lock
+	UV_SYSTEM_CERTS=1 $(LOCK) --group node -o requirements-node.lock
 
 capture: environment ## draw the pictures of the docs from a session that is played
 	@$(BIN)/python scripts/capture >/dev/null

@@ -75,7 +75,8 @@ def test_the_locks_pin_what_the_project_asks_for():
     runtime, groups = project["project"]["dependencies"], project["dependency-groups"]
     assert unlocked(runtime, (ROOT / "requirements.lock").read_text()) == []
     assert unlocked(runtime + groups["dev"], (ROOT / "requirements-dev.lock").read_text()) == []
-    assert unlocked(groups["build"], (ROOT / "requirements-build.lock").read_text()) == []
+    for group in ("build", "node"):
+        assert unlocked(groups[group], (ROOT / f"requirements-{group}.lock").read_text()) == []
     assert unlocked(["newcomer>=1"], (ROOT / "requirements.lock").read_text()) == ["newcomer"]
 
 
