@@ -8,6 +8,7 @@ import io
 import json
 import os
 import shutil
+import sys
 import tarfile
 import threading
 import time
@@ -79,7 +80,7 @@ class OwnPage:
         self.fixed = factory or not self._packed.is_file()
         """The user wants to see this page and no other, or there is nothing to build another one of."""
         self.factory = page_files(given)
-        self._config = config
+        self._config = _with_node(config)
         self._lock = threading.RLock()
         self._read: tuple[str, Mapping[str, PageFile]] = ("", self.factory)
 
@@ -214,7 +215,7 @@ class OwnPage:
 
     def prepare(self) -> None:
         """Make the folder of the workspace where there is none; `UsageError` where nothing could be built there."""
-        if not all(host_program(name, self._config.environment) for name in ("node", "npm")):
+        if not _has_node(self._config):
             advice = "install it (nodejs.org, or your system's package), then start 'pawl web' again"
             raise UsageError(_NODE, advice=advice)
         if self.folder.exists():
@@ -349,6 +350,19 @@ def _files(packed: bytes) -> Iterator[tuple[str, bytes]]:
             found = archive.extractfile(member) if member.isfile() else None
             if found is not None:
                 yield member.name, found.read()
+
+
+def _with_node(config: Config) -> Config:
+    """With the Node.js that scripts/web has put into Pawl's own environment, where the machine has none."""
+    own = os.path.dirname(sys.executable)
+    if _has_node(config) or not os.access(os.path.join(own, "npm"), os.X_OK):
+        return config
+    path = f"{config.search_path}{os.pathsep}{own}"
+    return replace(config, search_path=path, environment={**config.environment, "PATH": path})
+
+
+def _has_node(config: Config) -> bool:
+    return all(host_program(name, config.environment) for name in ("node", "npm"))
 
 
 def _nodes(shop: Project, packed: bytes) -> dict[str, Node]:
