@@ -33,6 +33,8 @@ MOST_FILES = 50
 MOST_TOLD = 6_000
 """Characters of all descriptions that a model is told."""
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+WITHOUT_EFFECT = ("agent", "context", "hooks", "paths")
+"""Fields that others honour and that change nothing here."""
 _BARE = re.compile(r"[^\s>|\"'\[{&*!%@`#][^#]*")
 """A value that is the same text in YAML and without it."""
 _WORD = re.compile(r"[^\s,\[\]\"'(]+(?:\([^)]*\))?")
@@ -57,6 +59,9 @@ class Skill:
 
     def says(self, name: str, usual: str = "") -> str:
         value = self.fields.get(name)
+        if isinstance(value, list):
+            # A hint such as [FILE], which YAML takes for a list.
+            return f"[{', '.join(map(str, value))}]"
         return str(value).lower() if isinstance(value, bool) else str(value or usual)
 
     @property
@@ -236,3 +241,6 @@ def _faults(skill: Skill) -> Iterable[str]:
         yield f"its compatibility has over {LONGEST_COMPATIBILITY} characters"
     if skill.text.count("\n") >= MOST_LINES:
         yield f"it has over {MOST_LINES} lines; move details to further files"
+    for name in WITHOUT_EFFECT:
+        if name in skill.fields:
+            yield f"{name!r} has no effect here"

@@ -86,6 +86,8 @@ def test_servers_of_a_workspace_count_after_trust_and_never_run_on_the_host(proj
     pawl = project({**FILES, ".mcp.json": json.dumps({"mcpServers": written})})
     configured("")
     assert pawl.json("mcp", "list") == {"servers": []}
+    said = pawl("mcp")
+    assert said.out == "" and "servers in .mcp.json are not used, because this folder is not trusted" in said.err
     assert ".mcp.json" in pawl("trust").out
     listed = {one["name"]: one["standing"] for one in pawl.json("mcp", "list")["servers"]}
     assert listed["cheese"] == "not agreed" and "only yours to say" in listed["host"] and "not both" in listed["both"]
@@ -106,6 +108,7 @@ def test_the_example_of_a_file_with_servers_can_be_used_as_it_is(project: Projec
     assert pawl("trust").code == 0
     listed = {one["name"]: one["standing"] for one in pawl.json("mcp", "list")["servers"]}
     assert listed == dict.fromkeys(("files", "history", "tracker"), "not agreed")
+    assert "not trusted" not in pawl("mcp").err
 
 
 @pytest.mark.whole
@@ -223,6 +226,43 @@ def test_a_server_whose_script_the_sandbox_hides_is_told_with_the_option_that_sh
     said = pawl("mcp", "add", "cheese", "--yes", "--", "python3", str(script))
     assert said.code == 1 and f"the sandbox hides '{script.parent}': show it with --reads" in said.err
     assert pawl("mcp", "add", "cheese", "--yes", "--reads", str(script.parent), "--", "python3", str(script)).code == 0
+
+
+@pytest.mark.whole
+@pytest.mark.spec("F6", "F8")
+def test_a_server_of_the_users_runs_on_the_host_where_the_settings_say_so_and_a_hook_may_deny_its_tools(
+    project: Project, configured: Configured, tmp_path: Path
+):
+    outside, script = tmp_path / "outside.txt", tmp_path / "cheese" / "server.py"
+    outside.write_text("gouda of the host")
+    script.parent.mkdir()
+    script.write_text(mcp_servers.SOURCE)
+    reads = calls(("mcp__cheese__echo", {"text": str(outside)}))
+    denies = 'hooks = [{ type = "command", command = "echo no cheese today >&2; exit 2" }]'
+    hook = f'[[hooks.PreToolUse]]\nmatcher = "mcp__cheese__.*"\n{denies}\n'
+    pawl = project(FILES)
+    for where, more, told in (
+        ("host = true", "", "gouda of the host"),
+        ("host = true", hook, "no cheese today"),
+        (f'reads = ["{script.parent}"]', "", "No such file"),
+    ):
+        written = f'[mcp.servers.cheese]\ncommand = "python3"\nargs = ["{script}", "reads"]\n{where}\n'
+        configured(written)
+        assert pawl("mcp", "trust", "cheese", "--yes").code == 0
+        with model(configured, reads, settings=f"{ALLOW}{more}{written}") as playing:
+            pawl(*DO)
+        assert told in playing.requests[1].body.decode()
+        assert ("gouda" in sent(playing)) is (told == "gouda of the host")
+
+
+@pytest.mark.whole
+@pytest.mark.spec("F6", "C3")
+def test_the_time_of_a_run_ends_also_where_a_server_hangs(project: Project, configured: Configured):
+    pawl = agreed(project, configured, "hangs", "timeout = 600000")
+    settings = ALLOW + server("hangs", "timeout = 600000")
+    with model(configured, calls(("mcp__cheese__echo", {})), settings=settings):
+        said = pawl(*DO[:-1], "--seconds", "4", DO[-1])
+    assert said.code == 53, said
 
 
 @pytest.mark.spec("F6")

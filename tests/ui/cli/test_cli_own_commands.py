@@ -112,3 +112,31 @@ def test_the_commands_of_a_folder_that_is_not_trusted_run_nothing(project: Proje
     with model(configured) as playing:
         said = pawl("session", stdin=b"/show\n/quit\n")
     assert "there is no command '/show'" in said.out + said.err and not sent(playing)
+
+
+SKILLS = {
+    ".claude/skills/notes/SKILL.md": (
+        "---\nname: notes\ndescription: How notes look.\nargument-hint: [release]\n"
+        "disable-model-invocation: true\n---\nWrite notes of $1, then ${CLAUDE_SKILL_DIR}/form.md. Canary: ibis.\n"
+    ),
+    ".claude/skills/inner/SKILL.md": (
+        "---\nname: inner\ndescription: For agents alone.\nuser-invocable: false\n---\nText. Canary: crane.\n"
+    ),
+}
+
+
+@pytest.mark.spec("D5")
+def test_a_skill_is_typed_and_one_that_is_not_for_people_or_not_for_models_is_not_offered_to_them(
+    project: Project, configured: Configured
+):
+    pawl = project({**FILES, **SKILLS})
+    reads = tuple((f"t{at}", "read_skill", json.dumps({"name": name})) for at, name in enumerate(("notes", "inner")))
+    lines = "/help notes\n/notes 'version two' soon\n/inner now\nwhat does app.py say?"
+    requests, shown = played(pawl, configured, lines, Said(text=("Noted.",)), Said(calls=reads, stop="calls"))
+    assert "/notes [release]" in shown and "there is no command '/inner'" in shown
+    asked = next(one["content"] for one in requests[0]["messages"] if one["role"] == "user")
+    assert "Write notes of version two, then .claude/skills/notes/form.md. Canary: ibis." in asked, asked
+    told = str([one for one in requests[1]["messages"] if one["role"] == "system"])
+    assert "inner: For agents alone." in told and "notes: How notes look." not in str(requests)
+    answers = str(requests[2]["messages"][-2:])
+    assert "there is no skill 'notes'" in answers and "crane" in answers

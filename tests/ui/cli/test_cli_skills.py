@@ -109,6 +109,7 @@ def test_every_fault_of_a_skill_is_told(project: Project):
         {
             ".pawl/skills/Bad_Name/SKILL.md": "---\nname: other\n---\n",
             ".pawl/skills/broken/SKILL.md": "---\nname: broken\ndescription: [what\n---\nText.\n",
+            ".pawl/skills/forked/SKILL.md": "---\nname: forked\ndescription: d\ncontext: fork\n---\nText.\n",
             ".pawl/skills/long/SKILL.md": f"---\nname: long\ndescription: {'word ' * 300}\n---\n" + "line\n" * 600,
         }
     )
@@ -122,6 +123,7 @@ def test_every_fault_of_a_skill_is_told(project: Project):
         "not YAML",
         "1024",
         "500 lines",
+        "'context' has no effect",
     ):
         assert words in said.out, words
 

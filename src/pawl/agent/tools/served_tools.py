@@ -7,6 +7,7 @@ import base64
 import json
 import os
 import re
+import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -136,7 +137,8 @@ class RunningServer:
             from pawl.workspace.hook_runner import host_environment, host_words
 
             given = {**host_environment(shop.config.environment, shop.workspace), **server.env}
-            argv, home = (server.command, *server.args), str(shop.config.home)
+            found = None if "/" in server.command else shutil.which(server.command, path=given["PATH"])
+            argv, home = (found or server.command, *server.args), str(shop.config.home)
             words = host_words(argv, workspace=shop.workspace, home=home, path=given["PATH"])
             return StreamChannel(on_host(words, given))
         from pawl.workspace.bench_files import GatedFiles

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from argparse import ArgumentParser
@@ -91,6 +92,7 @@ def _serve(shop: Project, call: Call) -> int:
 
 
 def _list(shop: Project, call: Call) -> int:
+    from pawl.settings.trust import MCP_FILE, is_trusted
     from pawl.workspace.mcp_settings import known_servers
 
     rows = []
@@ -98,10 +100,16 @@ def _list(shop: Project, call: Call) -> int:
         standing, tools = _standing(shop, known)
         rows.append({"name": known.name, "standing": standing, "tools": tools, "runs": _runs(known.server)})
         rows[-1] |= {"source": known.source}
+    unheard = os.path.lexists(os.path.join(shop.workspace, MCP_FILE)) and not is_trusted(shop.config, shop.workspace)
+    if unheard:
+        call.aside.say(
+            f"servers in {MCP_FILE} are not used, because this folder is not trusted; trust it with: pawl trust"
+        )
     if call.options.json:
         return call.emit({"servers": rows})
     if not rows:
-        call.out.say("no MCP server is configured; add one with: pawl mcp add NAME -- COMMAND")
+        if not unheard:
+            call.out.say("no MCP server is configured; add one with: pawl mcp add NAME -- COMMAND")
         return 0
     shown = [tuple(str(one[key]) for key in ("name", "standing", "tools", "runs")) for one in rows]
     call.out.table(("server", "stands", "tools", "runs"), shown, flexible=3)
