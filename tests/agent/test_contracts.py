@@ -55,7 +55,7 @@ VALID = {
     "intent": {"intent": "run", "summary": "s", "paths": [], "command": "pytest -q"},
     "score": {"score": 5, "reason": "r"},
     "cases": {"cases": [{"target": "a.py::f", "input": "f(0)", "expect": "0", "why": "w"}]},
-    "delivery": {"state": "NEEDS_WORK", "evidence": [], "remaining": ["the second half"]},
+    "delivery": {"state": "NEEDS_WORK", "evidence": [], "remaining": ["the second half"], "tests_left": "none"},
 }
 REASONS = ["happened: a b c", "next: a b c", "why: a b c"]
 

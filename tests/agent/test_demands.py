@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from pawl.agent.demands import demanded
+from pawl.agent.demands import demanded, unclear
 from pawl.checks.verdict import Requirements, to_pass
 from pawl.core.diagnostic import Diagnostic, Severity
 
 BLIND = tomllib.loads((Path(__file__).parent / "blind_demands.toml").read_text("utf-8"))
+UNREAD = tomllib.loads((Path(__file__).parent / "unread_demands.toml").read_text("utf-8"))
 WORDINGS = tomllib.loads((Path(__file__).parents[1] / "scenarios" / "demands.toml").read_text("utf-8"))
 
 
@@ -39,6 +40,21 @@ def test_sentences_that_were_written_blind_demand_what_they_say():
         if want != "question" and found not in meant:
             wrong.append((text, want, found))
     assert not wrong
+
+
+@pytest.mark.spec("G2")
+def test_a_demand_that_is_not_read_is_unclear_and_no_wish_without_one_is():
+    def read(text: str) -> bool:
+        demand = demanded(text)
+        return bool(demand.all_tests or demand.files or demand.tests)
+
+    rows = [(text, want == "demand") for part in UNREAD.values() for text, want in part.items()]
+    assert [text for text, wants in rows if wants and not (read(text) or unclear(text))] == []
+    assert [text for text, wants in rows if not wants and (read(text) or unclear(text))] == []
+    known = [(text, want) for part in BLIND.values() for text, want in part.items()]
+    known += [(text, "all") for part in WORDINGS.values() for text in part["all"]]
+    kinds = ("none", "ordinary", "question")
+    assert [text for text, want in known if want not in kinds and not (read(text) or unclear(text))] == []
 
 
 def test_a_demand_may_stand_anywhere_and_what_is_piped_demands_nothing():

@@ -217,6 +217,10 @@ class Delivery(Contract):
     state: Literal["NEEDS_WORK", "DONE"]
     evidence: tuple[Text, ...]
     remaining: tuple[Text, ...]
+    tests_left: Annotated[
+        Literal["must pass", "may fail", "none"],
+        Field(description="what the request, in its own words, wants of the tests that fail still"),
+    ] = "none"
 
     def disagreements(self) -> Iterable[str]:
         if self.state == "DONE" and self.remaining:

@@ -38,12 +38,13 @@ def delivery_of(data: RunData, *, promoted: bool) -> DeliveryState:
 
 
 def doubt_unchecked(record: RunRecord) -> None:
-    """A change is not called verified that no test demands and of which nobody could say that it is what was asked."""
+    """A change is not called verified of which nobody could say that it is what was asked; of several parts those that a
+    test demands are, and the rest is told."""
     data = record.data
     found = data.fulfilment
-    unknown = found is not None and found.fulfilled is None
-    shown = data.witnessed and not data.own_only
-    if found is not None and unknown and data.verdict is Verdict.VERIFIED and not shown:
+    if found is None or found.fulfilled is not None or data.verdict is not Verdict.VERIFIED:
+        return
+    if not (found.several and data.witnessed and not data.own_only):
         record.doubt(unchecked(found.error))
 
 
@@ -166,8 +167,8 @@ def proved_entry(shop: Project, entry: Entry, changes: ChangeSet) -> tuple[Chang
             advice="promote a part of it with --file F, or all of it as it is with --unchecked",
         )
     kept = evidence_of(shop, entry)
-    if kept is not None and kept.checked.digest == checked.digest and not judgement.witnessed:
+    if kept is not None and kept.checked.digest == checked.digest and judgement.verdict is Verdict.VERIFIED:
         # Its run could not tell whether it is what was asked for, and no check can.
-        doubted = judgement.verdict is Verdict.VERIFIED and kept.verdict is Verdict.UNVERIFIED
+        doubted = kept.verdict is Verdict.UNVERIFIED and decide(kept.checked, wanted).verdict is Verdict.VERIFIED
         judgement = replace(judgement, verdict=kept.verdict, unproved=kept.reasons) if doubted else judgement
     return judgement, Evidence.of(checked, judgement)

@@ -11,18 +11,20 @@ from typing import TYPE_CHECKING
 from pawl.agent.briefing import results_told, shown_diff
 from pawl.agent.context import LoopEnd, TurnInput
 from pawl.agent.delivery import UNCHANGED, doubt_unchecked, unchecked
-from pawl.agent.demands import demanded, has_further_wish, speaks_of_tests, wishes
+from pawl.agent.demands import demanded, has_further_wish, unclear, wishes
 from pawl.agent.intents import LONG, IntentGuess, is_question, listed_parts, mentioned, own_words, request_form
 from pawl.agent.nodes import PASSED_OVER, Workbench
 from pawl.agent.record import Fulfilment
 from pawl.agent.routes import NodeOutcome
 from pawl.checks.test_commands import TreeFolder
+from pawl.checks.verdict import MOST_TOLD, Evidence, failing
 from pawl.code.languages import is_test
 from pawl.core.change import EMPTY, ChangeSet
 from pawl.core.diagnostic import Verdict
 from pawl.core.errors import SchemaUnmet
 from pawl.core.events import Warned
 from pawl.core.run import Approval, DeliveryState, Intent, RoleName, RunCursor, Stage, TaskOutcome, TaskState
+from pawl.core.typed import typed
 
 if TYPE_CHECKING:
     from pawl.agent import contract_models
@@ -39,9 +41,10 @@ def check_delivery(bench: Workbench, place: RunCursor, changes: ChangeSet) -> No
     failed = any(one.state is TaskState.FAILED and one.reason not in own for one in data.task_ends)
     several = len(parts) > 1 or has_further_wish(record.order.text)
     known = data.fulfilment is not None and data.fulfilment.digest == changes.digest
-    if known or failed or not bench.talks.configured or not (several or _is_unproved(bench)):
-        return NodeOutcome.DONE
+    # What it said of another state of the work is asked again.
     first = data.fulfilment is None
+    if known or failed or not bench.talks.configured or (first and not (several or _is_unproved(bench))):
+        return NodeOutcome.DONE
     found = _asked(bench, changes, parts)
     ends = _ends(data.task_ends, parts, found)
     record.keep(replace(record.data, fulfilment=found, task_ends=ends))
@@ -93,14 +96,22 @@ def _is_unproved(bench: Workbench) -> bool:
 
     Of text that no check reads the user judges, who is shown it; the check is made where nobody is.
     """
-    data, request = bench.record.data, bench.record.order.text
+    data = bench.record.data
     if data.verdict is Verdict.NOTHING_TO_PROVE:
         return bench.record.order.approval is Approval.NEVER
     if not data.witnessed or data.own_only:
         return True
-    fails = data.after is not None and data.after.failed + data.after.errors > 0
-    demand = demanded(request)
-    return fails and not (demand.all_tests or demand.tests or demand.files) and speaks_of_tests(request)
+    return bool(_left(bench))
+
+
+def _left(bench: Workbench) -> tuple[str, ...]:
+    """Tests that fail still although the words of the request, as far as they can be read, may want them to pass."""
+    record = bench.record
+    kept = record.evidence(record.data.verified)
+    if kept is None or demanded(record.order.text).all_tests or not unclear(record.order.text):
+        return ()
+    checked = typed(Evidence, kept).checked
+    return failing(one for suite in checked.suites for one in suite.old)
 
 
 def _asked(bench: Workbench, changes: ChangeSet, parts: tuple[str, ...]) -> Fulfilment:
@@ -111,6 +122,9 @@ def _asked(bench: Workbench, changes: ChangeSet, parts: tuple[str, ...]) -> Fulf
     if len(parts) > 1:
         lines += ["the parts; begin each thing that remains with the number of its part:"]
         lines += [f"{number}. {part}" for number, part in enumerate(parts, 1)]
+    fails = _left(bench) if changes else ()
+    if fails:
+        lines += [f"tests that fail still, as before: {', '.join(fails[:MOST_TOLD])}"]
     what = (
         ("the change:", shown_diff(bench.shop, changes))
         if changes
@@ -136,7 +150,12 @@ def _asked(bench: Workbench, changes: ChangeSet, parts: tuple[str, ...]) -> Fulf
         if data.fulfilment is not None:
             return replace(empty, error=f"it says that all is done, but: {'; '.join(untouched)}")
         remaining = untouched
+    if value.state == "DONE" and fails and value.tests_left == "must pass":
+        remaining += (f"{fails[0]} fails still",)
     done = value.state == "DONE" and not remaining
+    if done and fails and value.tests_left == "none":
+        told = f"{fails[0]} fails still, and nothing says whether it may: {unclear(record.order.text)!r}"
+        return replace(empty, error=told)
     return replace(empty, fulfilled=done, evidence=tuple(value.evidence), remaining=remaining)
 
 

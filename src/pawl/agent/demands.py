@@ -51,6 +51,8 @@ class _Language:
     exceptions: re.Pattern[str]
     fails: re.Pattern[str]
     fix: re.Pattern[str]
+    outcome: re.Pattern[str]
+    """How tests end, well or badly."""
 
 
 @functools.cache
@@ -130,10 +132,28 @@ def speaks_of_tests(request: str) -> bool:
     return any(words.tests.search(own_words(request)) for words in _languages())
 
 
+@functools.cache
+def unclear(request: str) -> str:
+    """The first words that may be about tests which fail, and are neither read as a demand nor as none; empty if none."""
+    names, words = _names(), _without_left_out(own_words(request).replace("’", "'").replace("`", '"'))[1]
+    sentences = [" ".join(re.sub(r'["*]', "", one).split()) for one in _SENTENCE.split(words)]
+    for sentence, following in zip(sentences, (*sentences[1:], ""), strict=True):
+        plain = names["test"].sub(" ", names["file"].sub("tests", sentence))
+        if any(_demands(plain, following)) or names["leaves"].search(f"{sentence} {following}"):
+            continue
+        for clause in re.split(f"[{_CLAUSE}]", plain):
+            if not names["speaks"].search(clause) or any(one.exceptions.search(clause) for one in _languages()):
+                continue
+            if not names["handles"].search(clause) or any(one.outcome.search(clause) for one in _languages()):
+                return sentence
+    return ""
+
+
 def _demands(sentence: str, following: str) -> Iterator[tuple[int, int]]:
     """Where the sentence demands passing tests, or tells of failing ones that it or the next asks to fix."""
     for words in _languages():
-        fails = words.fails if words.fix.search(f"{sentence} {following}") else None
+        told = f"{sentence} {following}"
+        fails = words.fails if words.fix.search(told) and not _names()["leaves"].search(told) else None
         for match in (found for one in (*words.patterns, fails) if one for found in one.finditer(sentence)):
             start = max(sentence.rfind(sign, 0, match.start()) for sign in _CLAUSE) + 1
             ends = [at for sign in _CLAUSE if (at := sentence.find(sign, match.end())) >= 0]
@@ -165,7 +185,10 @@ def _names() -> Mapping[str, re.Pattern[str]]:
     made = {
         **{
             name: rows[name]
-            for name in ("file", "all", "in_file", "after_file", "fixes", "further", "test_first", "red")
+            for name in (
+                *("file", "all", "in_file", "after_file", "fixes", "further", "test_first", "red"),
+                *("speaks", "handles", "leaves"),
+            )
         },
         "left_out": rf"(?:{rows['left_out']}){some}{several}",
         "may_fail": rf"{several}(?:\W+\w+){{0,3}}?\W+(?:{rows['may_fail']})",
@@ -203,6 +226,7 @@ def _languages() -> tuple[_Language, ...]:
             exceptions=joined(row["exceptions"]),
             fails=joined([row["fails"]]),
             fix=joined([row["fix"]]),
+            outcome=joined([row["pass"], row["failing"]]),
         )
         for row in _file()["language"]
     )

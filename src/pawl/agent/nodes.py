@@ -550,6 +550,7 @@ def _moved(bench: Workbench, chosen: ChangeSet) -> str:
     data = _checked(bench.record, checked, judgement)
     if judgement.accepted or judgement.verdict is was:
         bench.record.keep(data)
+        doubt_unchecked(bench.record)
         return ""
     # What fails goes back to the checks; what nothing proves any more is asked about anew.
     bench.record.keep(replace(data, verified="" if judgement.verdict is Verdict.FAILED else data.verified))
