@@ -16,6 +16,8 @@ _SENTENCE = re.compile(r"(?<=[.!?;])\s+|[。！？；]|\n\s*\n|\n(?=\s*(?:[-*•
 _CLAUSE = ",，、;："
 _FILE = "(?<![A-Za-z])tests(?![A-Za-z])"
 """The word that stands for a file of tests, in every language."""
+_PATH = re.compile(r"(?<!\w)[~.]{0,2}/\S+")
+"""A folder may be named after tests without any word of them."""
 _NEAR = 8
 """Characters between words on tests and the name of the one that they are about."""
 
@@ -138,7 +140,7 @@ def unclear(request: str) -> str:
     names, words = _names(), _without_left_out(own_words(request).replace("’", "'").replace("`", '"'))[1]
     sentences = [" ".join(re.sub(r'["*]', "", one).split()) for one in _SENTENCE.split(words)]
     for sentence, following in zip(sentences, (*sentences[1:], ""), strict=True):
-        plain = names["test"].sub(" ", names["file"].sub("tests", sentence))
+        plain = _PATH.sub(" ", names["test"].sub(" ", names["file"].sub("tests", sentence)))
         if any(_demands(plain, following)) or names["leaves"].search(f"{sentence} {following}"):
             continue
         for clause in re.split(f"[{_CLAUSE}]", plain):
