@@ -38,8 +38,8 @@ def delivery_of(data: RunData, *, promoted: bool) -> DeliveryState:
 
 
 def doubt_unchecked(record: RunRecord) -> None:
-    """A change is not called verified of which nobody could say that it is what was asked; of several parts those are that
-    a test demands, and the rest is told."""
+    """A change is not called verified of which nobody could say that it is what was asked; but of several parts those
+    are that a test demands, and the rest is told."""
     data = record.data
     found = data.fulfilment
     if found is None or found.fulfilled is not None or data.verdict is not Verdict.VERIFIED:

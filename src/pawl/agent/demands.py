@@ -136,7 +136,7 @@ def speaks_of_tests(request: str) -> bool:
 
 @functools.cache
 def unclear(request: str) -> str:
-    """The first sentence that may be about failing tests and is neither read as a demand nor as none; empty if none is."""
+    """The first sentence that may be about failing tests and is read neither as a demand nor as none; else empty."""
     names, words = _names(), _without_left_out(own_words(request).replace("’", "'").replace("`", '"'))[1]
     sentences = [" ".join(re.sub(r'["*]', "", one).split()) for one in _SENTENCE.split(words)]
     for sentence, following in zip(sentences, (*sentences[1:], ""), strict=True):
