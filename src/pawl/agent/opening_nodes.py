@@ -30,7 +30,7 @@ from pawl.agent.routes import NodeOutcome
 from pawl.agent.tools.toolbox import OutputLines
 from pawl.agent.works import is_there
 from pawl.core.change import EMPTY, ChangeSet
-from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status
+from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status, Verdict
 from pawl.core.errors import CannotFix, HookRefused, NoTests, SchemaUnmet, UsageError
 from pawl.core.events import CommandPrinted, TasksPlanned, Warned
 from pawl.core.lazy_dataclass import dataclass
@@ -216,6 +216,9 @@ class Action:
     text: str
     exit_code: int = 0
     verdicts: tuple[CheckResult, ...] = ()
+    verdict: Verdict | None = None
+    """On the workspace as it stands, where its tests were run."""
+    unproved: tuple[str, ...] = ()
     kept: int | None = None
     entry: int | None = None
 
@@ -232,10 +235,13 @@ def _done(bench: Workbench, act: Callable[[], Action]) -> NodeOutcome:
             kept=came.kept,
             entry=came.entry,
             verdicts=tuple((one.step, str(one.standing), one.reason) for one in came.verdicts),
+            verdict=came.verdict,
+            unproved=came.unproved,
             after=next((one.counts for one in came.verdicts if one.counts), None),
         )
         record.keep(done)
-        record.deliver(DeliveryState.DONE if came.exit_code == 0 else DeliveryState.NEEDS_WORK)
+        state = DeliveryState.UNVERIFIED if came.verdict is Verdict.UNVERIFIED else DeliveryState.NEEDS_WORK
+        record.deliver(DeliveryState.DONE if came.exit_code == 0 else state)
     return NodeOutcome.DONE
 
 
@@ -250,6 +256,7 @@ def _ran(bench: Workbench, command: str) -> Action:
         command = str((outcome.updated_input or given).get("command", command))
     if command in _CHECKS:
         done = _told_of(_checked(bench, _CHECKS[command]))
+        done = _judged(bench, done) if command == "tests" else done
     else:
         done = _command(bench, command)
     failed = done.exit_code != 0
@@ -325,6 +332,18 @@ def _told_of(verdicts: tuple[CheckResult, ...]) -> Action:
             lines.append(f"  … and {len(verdict.findings) - MOST_SHOWN} more")
     bad = not verdicts or any(verdict.standing is not Status.PASS for verdict in verdicts)
     return Action(text="\n".join(lines) or "the project has no such check", exit_code=int(bad), verdicts=verdicts)
+
+
+def _judged(bench: Workbench, ran: Action) -> Action:
+    """With the verdict that `pawl verify` has on the same results."""
+    from pawl.checks.verdict import TESTS
+    from pawl.checks.verify_report import VerifyReport
+
+    asked = (TESTS,) if bench.works.verifier.test_command else ()
+    verdict = VerifyReport(digest="", verdicts=ran.verdicts, seconds=0.0, asked=asked).judgement
+    lines = (ran.text, f"verdict   {verdict.verdict}", *(f"! {one}" for one in verdict.unproved), *verdict.notes)
+    code = {Verdict.VERIFIED: 0, Verdict.UNVERIFIED: 6}.get(verdict.verdict, 1)
+    return replace(ran, text="\n".join(lines), exit_code=code, verdict=verdict.verdict, unproved=verdict.unproved)
 
 
 def _line(finding: Diagnostic) -> str:
