@@ -42,6 +42,41 @@ def test_whether_a_test_executed_its_own_checks_is_seen_in_every_python(run, tmp
     assert [one.checked for one in seen.ran] == [False, True, None], done
 
 
+@pytest.mark.spec("G1")
+def test_the_same_is_seen_of_the_runner_of_the_standard_library_and_how_long_a_test_took(run):
+    body = """
+import unittest
+from unittest import mock
+
+
+class Its(unittest.TestCase):
+    def test_a_idle(self):
+        for one in []:
+            self.assertEqual(one, 1)
+
+    @mock.patch("os.getcwd")
+    def test_b_looks(self, getcwd):
+        with self.subTest():
+            self.assertTrue(sum(range(100_000)))
+
+    def test_c_inner(self):
+        self.look(1)
+
+    def look(self, it):
+        assert it
+
+
+class Later(unittest.IsolatedAsyncioTestCase):
+    async def test_d_awaited(self):
+        self.assertTrue(True)
+"""
+    done = run({"test_it.py": body}, "-m", "unittest", sign="the-sign")
+    seen = {one.id.rpartition(".")[2]: one for one in watched_tests(done.stdout, "the-sign")[1].ran}
+    looked = {"test_a_idle": False, "test_b_looks": True, "test_c_inner": None, "test_d_awaited": True}
+    assert {name: one.checked for name, one in seen.items()} == looked, done
+    assert seen["test_b_looks"].seconds > 0
+
+
 @pytest.mark.parametrize(
     "name", ["pytest", "_pytest", "pluggy", "iniconfig", "json", "xml", "importlib", "tomllib", "__future__"]
 )

@@ -12,7 +12,16 @@ from pawl.agent.briefing import results_told, shown_diff
 from pawl.agent.context import LoopEnd, TurnInput
 from pawl.agent.delivery import UNCHANGED, doubt_unchecked, unchecked
 from pawl.agent.demands import demanded, has_further_wish, unclear, wishes
-from pawl.agent.intents import LONG, IntentGuess, is_question, listed_parts, mentioned, own_words, request_form
+from pawl.agent.intents import (
+    LONG,
+    IntentGuess,
+    is_question,
+    listed_parts,
+    mentioned,
+    own_words,
+    phrase_file,
+    request_form,
+)
 from pawl.agent.nodes import PASSED_OVER, Workbench
 from pawl.agent.record import Fulfilment
 from pawl.agent.routes import NodeOutcome
@@ -156,30 +165,27 @@ def _asked(bench: Workbench, changes: ChangeSet, parts: tuple[str, ...]) -> Fulf
     if done and fails and value.tests_left == "none":
         told = f"{fails[0]} fails still, and nothing says whether it may: {unclear(record.order.text)!r}"
         return replace(empty, error=told)
-    return replace(empty, fulfilled=done, evidence=tuple(value.evidence), remaining=remaining)
-
-
-_EDITS = re.compile(
-    r"(?:add|fix|change|rename|remove|delete|update|move|make|write|rewrite|replace|extend|implement|correct|refactor|put)\b",
-    re.IGNORECASE,
-)
-_LEAVES = re.compile(
-    r"\b(?:not|never|without|leave|keep|unchanged|don't|read|see|like|as|from|by|us(?:e|es|ing)|call|import|follow|same)\b",
-    re.IGNORECASE,
-)
-"""The part may name a file that is only looked at."""
+    open_ones = {match[1] if (match := _NUMBER.match(one)) else None for one in remaining}
+    shown = len(parts) - len(open_ones) if len(parts) > 1 and None not in open_ones else 0
+    return replace(empty, fulfilled=done, evidence=tuple(value.evidence), remaining=remaining, done=shown)
 
 
 def _untouched(bench: Workbench, parts: tuple[str, ...], changes: ChangeSet) -> Iterator[str]:
-    """The parts that ask for an edit of files of which nothing was changed, whatever is said of them."""
-    files = TreeFolder(bench.shop.tree)
-    for number, part in enumerate(parts if changes else (), 1):
+    """The parts that ask for an edit of files of which nothing was changed, or for one that is not there, whatever is
+    said of them."""
+    files, words = TreeFolder(bench.shop.tree), phrase_file()["words"]
+    verb = rf"(?:{words['wish']}|{words['change']}|{words['edit']}|{words['change_anywhere']})"
+    for number, part in enumerate(parts if changes and len(parts) > 1 else (), 1):
+        if not re.match(rf"{verb}\b|[把在]", part, re.IGNORECASE) or re.search(words["looks"], part, re.IGNORECASE):
+            continue
         # Documents of a specification say what is to be done.
-        stays = (one for one in mentioned(part) if not is_test(one) and not one.startswith("specs/"))
+        stays = [one for one in mentioned(part) if not is_test(one) and not one.startswith("specs/")]
         named = [one for one in stays if files.exists(one)]
-        touched = any(path == one or path.endswith(f"/{one}") for one in named for path in changes.paths)
-        if named and not touched and len(parts) > 1 and _EDITS.match(part) and not _LEAVES.search(part):
-            yield f"{number}. nothing of {named[0]} was changed"
+        made = (re.match(rf"{verb}{words['to_file']}{re.escape(one)}", part, re.IGNORECASE) for one in stays)
+        named = named or [one for one, match in zip(stays, made, strict=True) if match]
+        if named and not any(path == one or path.endswith(f"/{one}") for one in named for path in changes.paths):
+            there = "nothing of {} was changed" if files.exists(named[0]) else "there is no {}"
+            yield f"{number}. {there.format(named[0])}"
 
 
 def _ends(known: tuple[TaskOutcome, ...], parts: tuple[str, ...], found: Fulfilment) -> tuple[TaskOutcome, ...]:

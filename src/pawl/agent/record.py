@@ -123,12 +123,14 @@ class Fulfilment:
     remaining: tuple[str, ...] = ()
     several: bool = False
     """The request has several parts."""
+    done: int = 0
+    """Parts of which nothing remains."""
     error: str = ""
     """Why it could not be made."""
 
     @property
     def nothing_fulfilled(self) -> bool:
-        return self.fulfilled is False and not (self.several and self.evidence)
+        return self.fulfilled is False and not (self.several and (self.evidence or self.done))
 
     @property
     def open_parts(self) -> tuple[str, ...]:

@@ -159,20 +159,29 @@ class TestWatch:
 
     def pytest_itemcollected(self, item: "Any") -> None:
         self._collected.setdefault(item.nodeid, False)
-        function = getattr(item, "function", None)
+        self._found(item.nodeid, getattr(item, "function", None))
+
+    def _found(self, name: str, function: object) -> None:
         code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
         if code is not None:
-            self._own[item.nodeid] = code
+            self._own[name] = code
         if self._tool is not None and code is not None:
             sys.monitoring.set_local_events(self._tool, code, sys.monitoring.events.LINE)  # type: ignore[attr-defined]
 
     def pytest_runtest_call(self, item: "Any") -> None:
-        code = self._own.get(item.nodeid)
+        self._begin(item.nodeid)
+
+    def _begin(self, name: str) -> None:
+        code = self._own.get(name)
         if self._tool is None and code is not None:
             if sys.gettrace() is None and self._calls > 0:
-                sys.settrace(self._tracing(item.nodeid, code))
+                sys.settrace(self._tracing(name, code))
             else:
-                self._unseen.add(item.nodeid)
+                self._unseen.add(name)
+
+    def _end(self) -> None:
+        if hasattr(sys.gettrace(), "__pawl__"):
+            sys.settrace(None)
 
     def _tracing(self, name: str, code: object) -> "Any":
         """Traces the lines of one function; every other call is only counted."""
@@ -215,8 +224,7 @@ class TestWatch:
         yield
 
     def pytest_runtest_logreport(self, report: "Any") -> None:
-        if hasattr(sys.gettrace(), "__pawl__"):
-            sys.settrace(None)
+        self._end()
         if report.when == "call" or report.outcome != "passed":
             self.ran[report.nodeid] = [report.outcome, round(report.duration, 4)]
         if report.when == "call" and report.outcome == "passed" and report.nodeid in self._raised:
@@ -245,10 +253,28 @@ class TestWatch:
         config._prepareconfig = prepare
 
     def watch_unittest(self) -> None:
+        from time import perf_counter
         from unittest import TestResult
 
         for name, outcome in _UNITTEST.items():
             setattr(TestResult, name, self._noting(getattr(TestResult, name), outcome))
+        begin, end, begun = TestResult.startTest, TestResult.stopTest, dict[int, float]()
+
+        def started(result: "Any", test: "Any") -> None:
+            begin(result, test)
+            self._found(test.id(), getattr(test, getattr(test, "_testMethodName", ""), None))
+            begun[id(test)] = perf_counter()
+            self._begin(test.id())
+
+        def stopped(result: "Any", test: "Any") -> None:
+            self._end()
+            known = self.ran.get(test.id())
+            if known is not None:
+                known[1] = round(perf_counter() - begun.pop(id(test), perf_counter()), 4)
+            end(result, test)
+
+        setattr(TestResult, "startTest", started)  # noqa: B010
+        setattr(TestResult, "stopTest", stopped)  # noqa: B010
 
     def _noting(self, method: "Any", outcome: str) -> "Any":
         def note(result: "Any", test: "Any", *rest: "Any") -> "Any":
