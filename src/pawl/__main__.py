@@ -24,7 +24,10 @@ def main() -> int:
     try:
         _open_streams()
         code = _answer(sys.argv[1:], started)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, RuntimeError) as error:
+        # Before Python 3.12 what is raised while a class is made comes as the cause of another error.
+        if not isinstance(error, KeyboardInterrupt) and not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
         sys.stderr.write("pawl: interrupted\n")
         return 130
     except OSError as error:

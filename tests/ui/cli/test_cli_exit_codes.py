@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -222,3 +223,27 @@ def test_a_full_disk_under_the_output_is_said(pawl: Pawl):
             check=False,
         )
         assert (done.returncode, done.stderr.count("\n"), "No space left" in done.stderr) == (1, 1, True), done
+
+
+LOADING = """
+import dataclasses, os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+plain, made = dataclasses.Field.__set_name__, sys.argv[1]
+def set_name(field, owner, name):
+    if owner.__name__ == made:
+        os.kill(os.getpid(), signal.SIGINT)
+    return plain(field, owner, name)
+dataclasses.Field.__set_name__ = set_name
+from pawl.__main__ import main
+sys.argv[:] = ["pawl", "run", "--", "true"]
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("made", ["Config", "Execution"])
+def test_130_when_it_is_stopped_while_it_loads_itself(pawl: Pawl, made: str):
+    """Python before 3.12 makes another error of what is raised while a class is made."""
+    words = [sys.executable, "-P", "-c", LOADING, made]
+    done = subprocess.run(words, cwd=pawl.workspace, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert (done.returncode, done.stdout) == (130, ""), done
+    assert done.stderr.startswith("pawl: interrupted\n")

@@ -48,8 +48,12 @@ def _call(options: argparse.Namespace, started: float) -> int:
     except PawlError as error:
         error = _complete(error)
         return _report(options, error.code, error.message, error.advice, error.exit_code, _conflicts(error))
-    except Interrupted as error:
-        return _report(options, error.word, error.word, "nothing was left half done", error.exit_code)
+    except (Interrupted, RuntimeError) as error:
+        # Before Python 3.12 what a signal raises while a class is made comes as the cause of another error.
+        stopped = error.__cause__ if isinstance(error, RuntimeError) else error
+        if not isinstance(stopped, Interrupted):
+            raise
+        return _report(options, stopped.word, stopped.word, "nothing was left half done", stopped.exit_code)
     except BrokenPipeError:
         raise
     except OSError as error:
