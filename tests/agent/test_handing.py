@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,10 +70,15 @@ def test_once_something_was_changed_what_failed_before_is_told_by_name_alone():
     assert failing_text(found, named=True).splitlines()[1:] == ["- test_a.py::test_b", "- test_a.py::test_c"]
 
 
-def test_of_a_failing_test_the_place_is_told_where_it_came_to_an_end():
-    frames = (Location(path="test_a.py", line=3), Location(path="a.py", line=12))
+AT = "    at a.py:12, from b.py:7, from test_a.py:3"
+
+
+def test_of_a_failing_test_the_last_places_are_told_where_it_came_to_an_end():
+    frames = tuple(Location(path=path, line=line) for path, line in (("test_a.py", 3), ("b.py", 7), ("a.py", 12)))
     found = [Diagnostic(tool="unittest", message="ValueError: no", test="test_a.Test.test_b", frames=frames)]
-    assert failing_text(found).splitlines()[1:] == ["- test_a.Test.test_b", "    ValueError: no", "    at a.py:12"]
+    assert failing_text(found).splitlines()[1:] == ["- test_a.Test.test_b", "    ValueError: no", AT]
+    deep = [replace(found[0], frames=(Location(path="test_a.py", line=1), *frames[1:], *frames[2:]))]
+    assert failing_text(deep).splitlines()[-1] == "    at a.py:12, from b.py:7"
 
 
 def test_a_request_that_fits_nothing_gets_the_outline(larger: Project):

@@ -24,6 +24,10 @@ class Location:
     column: int = 0
 
 
+MOST_FRAMES = 3
+"""Places of a traceback that are told with a failing test."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
     """One thing a check found: a failing test, a diagnostic, a syntax error."""
@@ -48,8 +52,9 @@ class Diagnostic:
 
     @property
     def raised(self) -> tuple[str, ...]:
-        """Of a failing test, a line with the innermost place of the workspace that it ran through."""
-        return (f"at {self.frames[-1].path}:{self.frames[-1].line}",) if self.test and self.frames else ()
+        """Of a failing test, a line with the last places of the workspace that it ran through, the innermost first."""
+        places = dict.fromkeys(f"{one.path}:{one.line}" for one in reversed(self.frames[-MOST_FRAMES:]))
+        return (f"at {', from '.join(places)}",) if self.test and places else ()
 
     @property
     def first_line(self) -> str:

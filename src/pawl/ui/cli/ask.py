@@ -18,7 +18,7 @@ from pawl.ui.cli.parser import (
     spending_options,
     thinking_options,
 )
-from pawl.ui.screen.run_report import ENDED
+from pawl.ui.screen.run_report import tell_ended
 from pawl.ui.screen.screen import counted, money, when
 
 if TYPE_CHECKING:
@@ -93,8 +93,7 @@ def _tell(report: Report, call: Call) -> None:
             "ask again with: --no-cache"
         )
         return
-    if report.ended in ENDED:
-        call.aside.say(f"! {ENDED[report.ended]}", "bold yellow")
+    tell_ended(report.ended, call.aside)
     cached = f" ({report.cached_tokens:,} cached)" if report.cached_tokens else ""
     about = "about " if report.estimated else ""
     call.aside.hint(

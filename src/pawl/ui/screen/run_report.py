@@ -28,6 +28,14 @@ ENDED = {
     "out_of_turns": "no turns were left (--max-turns)",
     "out_of_time": "no time was left (--seconds)",
 }
+ASK_ANEW = "say it in other words, or ask another model with --model NAME"
+LESS = "ask for less at once, or allow more with {}"
+NEXT = {
+    "cut_off": LESS.format("max_output (settings, [sampling])"),
+    "out_of_turns": LESS.format("--max-turns N"),
+    "out_of_time": LESS.format("--seconds N"),
+}
+"""What to do after such an end; after any other `ASK_ANEW`."""
 CLIMB_ON = (
     "say more of what is wanted, or name a stronger model: pawl loop --model MODEL REQUEST; what was tried: pawl audit"
 )
@@ -140,10 +148,16 @@ def _tell_errand(report: Report, face: Face) -> None:
         face.aside.hint(f"its changes are kept as entry {report.kept}: pawl diff {report.kept}")
     if report.entry is not None:
         face.aside.hint(f"take it back with: pawl undo {report.entry}")
-    if report.ended in ENDED:
-        face.aside.say(f"! {ENDED[report.ended]}", "bold yellow")
+    tell_ended(report.ended, face.aside)
     if report.requests:
         _tell_cost(report, face)
+
+
+def tell_ended(ended: str, out: Screen) -> None:
+    """Why a question got no whole answer, and what to do next."""
+    if ended in ENDED:
+        out.say(f"! {ENDED[ended]}", "bold yellow")
+        out.hint(f"  {NEXT.get(ended, ASK_ANEW)}")
 
 
 def _tell_review(review: Review, out: Screen) -> None:
@@ -199,14 +213,15 @@ def _tell_not_done(report: Report, out: Screen) -> None:
         why = report.trouble.message
     word = "made but unverified" if report.delivery is DeliveryState.UNVERIFIED else "not done"
     out.say(f"{word}{f': {why}' if why else ''}; nothing was changed", "bold")
-    if report.trouble is not None and report.trouble.advice:
-        out.hint(report.trouble.advice)
+    advice = report.trouble.advice if report.trouble is not None else ""
+    if advice:
+        out.hint(advice)
     if report.kept is not None:
         out.hint(f"the change is kept as entry {report.kept}: pawl diff {report.kept}, pawl promote {report.kept}")
-    if report.trouble is None and report.climb is not None:
+    if not advice and report.climb is not None:
         out.hint(CLIMB_ON)
-    elif report.trouble is None and report.requests:
-        out.hint(CONTINUE)
+    elif not advice and (report.requests or report.trouble is not None):
+        out.hint(f"{NEXT[report.ended]}; or {CONTINUE}" if report.ended in NEXT else CONTINUE)
 
 
 def _tell_cost(report: Report, face: Face) -> None:

@@ -155,4 +155,5 @@ def spoken_here(text: str, *, ends: bool = False) -> str:
         .replace(", and continue with: pawl do -c REQUEST", "")
         .replace("with --model ", "with /model ")
     )
+    text = re.sub(r"\bwith --(?:max-)?(turns|seconds) N", r"by \1 of [budget] in the settings", text)
     return re.sub(rf"\bpawl (?=(?:{names})\b)", "/", text)
