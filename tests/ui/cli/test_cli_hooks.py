@@ -154,7 +154,7 @@ def test_a_guard_that_the_agent_rewrites_on_its_bench_still_guards_the_run(perso
         ("PreToolUse", {"command": "~/bin/guard"}, "host = true"),
         ("UserPromptSubmit", {"command": "~/bin/guard"}, "host = true"),
         ("PreToolUse", {"command": "./plain"}, "put it into the workspace"),
-        ("PreToolUse", {"command": "kill -9 $$"}, "mend it"),
+        ("PreToolUse", {"command": "kill -9 $$"}, "fix it"),
         ("PreToolUse", {"command": "HOME/bin/guard", "host": True}, "others can put another program into"),
         ("UserPromptSubmit", {"command": "HOME/none", "host": True}, "No such file"),
     ],
