@@ -66,7 +66,7 @@ ROOM_LINES = {
     "agent": 23200,  # Issues of other specifications; workers of a queue that agree; unclear words on tests.
     "repair": 11550,  # Reports that a project makes itself; clues beside the tests; stages of a search.
     "checks": 12150,  # Answers in data, what tests lean on; commands and variables of CI, for every language.
-    "code": 7045,  # Many lines by the first of them; tests by their titles; an edit is tried before it is made.
+    "code": 7060,  # Imports without an index; an edit is tried before it is made; words of pieces that are gone.
     "models": 7364,  # Which file a copied line is of; traces that go on in another process.
     "workspace": 8000,  # Commits that travel; interpreters and servers against an agent that rewrites them.
     "sandbox": 2720,

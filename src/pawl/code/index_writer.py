@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from importlib import resources
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from pawl.code.import_map import Resolver
 from pawl.code.languages import LARGEST_FILE, FileKind, is_readable, kind_by_name, language_of
@@ -51,6 +51,10 @@ class Known(NamedTuple):
     size: int
     modified_ns: int
     digest: bytes
+
+
+F = TypeVar("F", int, str)
+"""A file, by its number or its path."""
 
 
 class _Read(NamedTuple):
@@ -176,6 +180,23 @@ class IndexWriter:
         left = len(changed) - read
         return Refreshed(read=read, written=len(self._written), removed=len(removed), left=left)
 
+    def imported(self, stamps: Iterable[Stamp]) -> dict[str, frozenset[str]]:
+        """The files with code among these, each with those that it imports: read, and not put into the index."""
+        known = [stamp for stamp in stamps if kind_by_name(stamp.path) is not None]
+        paths = {stamp.path: stamp.path for stamp in known}
+        pages = (
+            read.page for stamp in known if kind_by_name(stamp.path) is FileKind.CODE and (read := self._read(stamp))
+        )
+        found = {
+            page.path: rows for page, rows in self._parsers.imports_of_all(one for one in pages if one and one.language)
+        }
+        targets: dict[str, set[str]] = {path: set() for path in found}
+        for source, target in linked(
+            ((path, row.module, row.names) for path, rows in found.items() for row in rows), paths
+        ):
+            targets[source].add(target)
+        return {path: frozenset(some) for path, some in targets.items()}
+
     def _take(self, batch: Iterable[Stamp], known: Mapping[str, Known]) -> None:
         """Files are read as the parsers need them, so that few are held in memory."""
         rows = _Batch(self._connection)
@@ -242,8 +263,6 @@ class IndexWriter:
         if not everything and not self._written:
             return
         paths: dict[str, int] = dict(self._connection.execute("SELECT path, id FROM file"))
-        resolver = Resolver(paths)
-        named = {number: path for path, number in paths.items()}
         imports = "SELECT file, module, names FROM import"
         chosen = None if everything else sorted(set(self._written))
         if chosen is None:
@@ -251,12 +270,7 @@ class IndexWriter:
         else:
             each = (self._connection.execute(f"{imports} WHERE file = ?", (number,)) for number in chosen)
             rows = [row for found in each for row in found]
-        edges = {
-            (number, paths[target])
-            for number, module, names in rows
-            for target in resolver.targets(named[number], module, json.loads(names))
-            if target != named[number]
-        }
+        edges = linked(rows, paths)
         with transaction(self._connection):
             if chosen is None:
                 self._connection.execute("DELETE FROM edge")
@@ -267,6 +281,17 @@ class IndexWriter:
 
     def _is_unlinked(self) -> bool:
         return self._connection.execute("SELECT 1 FROM fact WHERE name = 'unlinked'").fetchone() is not None
+
+
+def linked(rows: Iterable[tuple[F, str, str]], paths: Mapping[str, F]) -> set[tuple[F, F]]:
+    """Which files the imports mean: rows of the importing file, the module and what is taken from it."""
+    resolver, named = Resolver(paths), {number: path for path, number in paths.items()}
+    return {
+        (number, paths[target])
+        for number, module, names in rows
+        for target in resolver.targets(named[number], module, json.loads(names))
+        if target != named[number]
+    }
 
 
 @contextmanager

@@ -188,6 +188,12 @@ class CodeLibrarian:
         """Which file imports which, in every language, and the order in which to work on them."""
         return self.reading(import_graph)
 
+    def graph_at_once(self) -> ImportMap:
+        """The same of the workspace as it stands, without an index."""
+        return ImportMap.joined(
+            IndexWriter(self._connection, self._files, self._parsers).imported(self._files.stamps())
+        )
+
     @property
     def is_empty(self) -> bool:
         """No file of the workspace is in the index."""
@@ -269,6 +275,9 @@ def source_files(shop: Project) -> WorkspaceFiles:
 def workspace_import_graph(shop: Project, *, seconds: float = PATIENCE_SECONDS) -> ImportMap:
     """Which file of the workspace imports which, in every language that is parsed."""
     with open_librarian(shop) as librarian:
+        if librarian.is_empty:
+            # An index holds much more than imports; whoever asks for that next makes it.
+            return librarian.graph_at_once()
         librarian.refresh(seconds=seconds)
         return librarian.graph()
 

@@ -226,9 +226,13 @@ def rows(page: IndexPage, parsed: Parsed, tokens: Tokens) -> Rows:
             one._replace(signature=signature, doc=doc)
             for one, signature, doc in zip(found, signatures, docs, strict=True)
         ],
-        [ImportRow(one.line, one.module, json.dumps(one.names)) for one in parsed.imports],
+        import_rows(parsed),
         _pieces(page, parsed, tokens),
     )
+
+
+def import_rows(parsed: Parsed) -> list[ImportRow]:
+    return [ImportRow(one.line, one.module, json.dumps(one.names)) for one in parsed.imports]
 
 
 def definition_rows(parsed: Parsed) -> list[DefinitionRow]:
@@ -251,14 +255,16 @@ def _pieces(page: IndexPage, parsed: Parsed, tokens: Tokens) -> list[PieceRow]:
 
 
 READY = b"ready\n"
+_IMPORTS = "imports"
 
 
 def main(seconds: float, memory_bytes: int) -> None:
     """The process that parses: it answers one file after the other, and dies of a file that is too much for it.
 
-    What is asked is a line of JSON (the language, the size and, for the rows of the index, the kind and the path) and
-    the source; what is answered is a line of JSON. It is JSON because the parsers are C: whatever a hostile file has
-    made of this process, its answer is only data. The limits are the kernel's: a file over them ends the process.
+    What is asked is a line of JSON (the language, the size and, for the rows of the index, the kind and the path, or
+    only that its imports are wanted) and the source; what is answered is a line of JSON. It is JSON because the parsers
+    are C: whatever a hostile file has made of this process, its answer is only data. The limits are the kernel's: a
+    file over them ends the process.
     """
     # Parsing makes many objects and no cycles.
     gc.disable()
@@ -273,7 +279,9 @@ def main(seconds: float, memory_bytes: int) -> None:
         name, size, *page = json.loads(line)
         data = source.read(size)
         signal.setitimer(signal.ITIMER_PROF, seconds)
-        if page:
+        if page == [_IMPORTS]:
+            answer = Rows(complete=True, imports=import_rows(parse(data, languages()[name], imports_alone=True)))
+        elif page:
             kind, path = page
             answer = read(IndexPage(path, data, FileKind(kind), name), tokens)
         else:
@@ -358,6 +366,15 @@ class Parsers:
     def rows_of_all(self, pages: Iterable[IndexPage]) -> Iterator[tuple[IndexPage, Rows]]:
         """The same for many files, as `parse_all` does it."""
         return self._each(self.rows, pages, _FAR_AHEAD)
+
+    def imports_of_all(self, pages: Iterable[IndexPage]) -> Iterator[tuple[IndexPage, Sequence[ImportRow]]]:
+        """The imports alone, in a third of the time."""
+
+        def imports(page: IndexPage) -> Sequence[ImportRow]:
+            found = self._ask([page.language, _IMPORTS], page.data)
+            return () if found is None else found.imports
+
+        return self._each(imports, pages, _FAR_AHEAD)
 
     def _ask(self, about: list[str], data: bytes) -> Rows | None:
         """A process's answer; None when it did not survive the question, or answers anything else."""

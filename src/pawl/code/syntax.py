@@ -93,7 +93,7 @@ class _Grammar(NamedTuple):
     patterns: Sequence[_Pattern]
 
 
-def parse(source: bytes, language: Language) -> Parsed:
+def parse(source: bytes, language: Language, *, imports_alone: bool = False) -> Parsed:
     """Read the file. A part that is not the language is skipped; a long file is cut at a line."""
     from tree_sitter import QueryCursor
 
@@ -101,7 +101,7 @@ def parse(source: bytes, language: Language) -> Parsed:
     whole = len(source) <= LARGEST
     if not whole:
         source = source[: source.rfind(b"\n", 0, LARGEST) + 1 or LARGEST]
-    grammar = _grammar(language.name)
+    grammar = _grammar(language.name, imports_alone)
     tree = grammar.parser.parse(source)
     # The cursor must outlive the nodes that it found.
     cursor = QueryCursor(grammar.query)
@@ -132,7 +132,7 @@ def _first_error(root: Node) -> tuple[int, str]:
 
 
 @functools.cache
-def _grammar(name: str) -> _Grammar:
+def _grammar(name: str, imports_alone: bool) -> _Grammar:  # noqa: FBT001
     """The parser and the query of a language, made once for a process."""
     from tree_sitter import Language as Grammar
     from tree_sitter import Parser, Query
@@ -142,7 +142,11 @@ def _grammar(name: str) -> _Grammar:
     grammar = Grammar(getattr(importlib.import_module(module), function)())
     text = language.query
     query = Query(grammar, text)
-    return _Grammar(Parser(grammar), query, list(_patterns(query, text.encode())))
+    patterns = list(_patterns(query, text.encode()))
+    for number, pattern in enumerate(patterns):
+        if imports_alone and pattern.role is not _Role.IMPORT:
+            query.disable_pattern(number)
+    return _Grammar(Parser(grammar), query, patterns)
 
 
 def _patterns(query: Query, text: bytes) -> Iterator[_Pattern]:
