@@ -236,6 +236,41 @@ def server(database_server: postgres.Postgres, state_directory: Path):
     made.close()
 
 
+@ON_A_SERVER
+def test_workers_whose_machines_are_set_otherwise_agree_on_when_one_of_them_is_dead(server: Queue):
+    server.dead_seconds = 30
+    server.add([job()])
+    assert taken(server) is not None
+    other = Queue(server.store, server.server.again(), dead_seconds=3)
+    silent(server, 5)
+    assert taken(other) is None and server.get(1).state is JobState.RUNNING
+    silent(server, 25)
+    assert taken(other).lease == 3
+    other.server.close()
+
+
+@ON_A_SERVER
+def test_a_queue_of_an_earlier_form_is_brought_up_to_date_and_one_of_another_engine_is_refused(
+    database_server: postgres.Postgres, state_directory: Path
+):
+    url = database_server.fresh(f"q{os.urandom(6).hex()}")
+    with Store.open(state_directory) as store:
+        made = queue_server.QueueServer.at(url, "")
+        Queue(store, made).add([job()])
+        with made.transaction():
+            made.rows("ALTER TABLE pawl_queue DROP COLUMN dead_seconds, DROP COLUMN engine")
+            made.rows("UPDATE pawl_queue SET version = 1")
+        newer = made.again()
+        assert taken(Queue(store, newer)).id == 1
+        with newer.transaction():
+            newer.rows("UPDATE pawl_queue SET engine = '2.0'")
+        third = made.again()
+        with pytest.raises(ConfigError, match=r"set up with procrastinate 2\.0"):
+            Queue(store, third).depth()
+        for one in (made, newer, third):
+            one.close()
+
+
 def silent(queue: Queue, seconds: int = 60) -> None:
     """No worker was heard of for so long, though the server was there: they died, or its clock was set."""
     with queue.server.transaction():

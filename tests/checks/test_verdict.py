@@ -691,6 +691,26 @@ def test_tests_before_their_code_are_accepted_when_they_fail_for_want_of_it(path
 
 
 @pytest.mark.spec("E11")
+@pytest.mark.parametrize(
+    "message, accepted",
+    [
+        ("ModuleNotFoundError: No module named 'stats.words'", True),
+        ("ModuleNotFoundError: No module named 'stats.wrods'", False),
+        ("ModuleNotFoundError: No module named 'httpx'", True),
+        ("ModuleNotFoundError: No module named 'stats.deep.more'", True),
+        ('Error: Failed to resolve import "../stats/words.js"', True),
+        ("Error: Cannot find module '../stats/wrods' from 'tests/test_new.py'", False),
+    ],
+)
+def test_a_module_that_tests_before_their_code_miss_is_one_that_a_later_task_writes(message: str, accepted: bool):
+    found = Diagnostic(tool="pytest", message=message, test="tests/test_new.py::test_it", path="tests/test_new.py")
+    made = checked(Counts(passed=1), suite(Status.FAIL, Counts(passed=1, failed=1), (found,)))
+    wanted = Requirements(red=True, coming=frozenset({"src/stats/words.py", "stats/words.ts", "stats/deep/"}))
+    judged = decide(replace(made, paths=("tests/test_new.py",)), wanted)
+    assert (judged.verdict is Verdict.VERIFIED) is accepted
+
+
+@pytest.mark.spec("E11")
 def test_tests_before_their_code_that_pass_or_come_with_code_are_refused():
     made = checked(Counts(passed=1), suite(Status.PASS, Counts(passed=2)))
     passing = decide(replace(made, paths=("tests/test_new.py",)), Requirements(red=True))

@@ -91,6 +91,39 @@ def test_a_task_that_the_model_only_calls_done_is_not_ticked(story: SpecStory, p
     assert "[x]" not in tasks_text(story)
 
 
+RED = "## Phase 1: Tests\nThese tests must fail first\n- [ ] T001 Test of words in tests/test_words.py\n"
+GREEN = "## Phase 2: Code\n- [ ] T002 Count words in stats/words.py\n"
+END = {"match": {"schema": False}, "answer": {"text": "I see nothing to do."}, "times": 0}
+
+
+@pytest.mark.spec("E11", "A1")
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ([("tests/test_words.py", "def test_words():\n    assert len('ab') == 2\n")], "no test that was written fails"),
+        ([("tests/test_words.py", "def test_words(:\n")], "T001"),
+        ([("tests/test_words.py", TEST_WORDS), ("stats/more.py", WORDS)], "stats/more.py"),
+        ([("tests/test_words.py", TEST_WORDS.replace("stats.words", "stats.wrods"))], "T001"),
+    ],
+    ids=["passes already", "cannot be read", "comes with code", "names another module"],
+)
+def test_tests_that_do_not_fail_for_want_of_their_code_are_not_ticked(story: SpecStory, files, told: str):
+    begun(story, RED + GREEN, *write(*files, user="T001"), END)
+    before = story.git("rev-parse", "HEAD")
+    said = story.spec("execute", "--wave", "1")
+    assert said.code in (1, 6) and told in said.out, said
+    assert "[x]" not in tasks_text(story) and story.git("rev-parse", "HEAD") == before
+
+
+@pytest.mark.spec("E11", "A1")
+def test_a_task_that_is_to_come_test_first_is_not_ticked_where_its_proof_passes_without_it(story: SpecStory):
+    tasks = ONE.format("tests/test_words.py") + "  - Test first: yes\n"
+    passes = ("tests/test_words.py", "def test_words():\n    assert 'a b'.split()\n")
+    begun(story, tasks, *write(("stats/words.py", WORDS), passes, user="T001"), END)
+    said = story.spec("execute")
+    assert said.code != 0 and "[x]" not in tasks_text(story), said
+
+
 @pytest.mark.spec("E11")
 def test_a_question_with_a_proof_is_not_ticked_by_its_answer(story: SpecStory):
     tasks = "## Phase 1: Words\n- [ ] T001 How are words counted?\n  - Proof: tests/test_words.py\n"
@@ -272,22 +305,23 @@ BOTH = [
 @pytest.mark.spec("E11", "F5")
 def test_an_interrupted_execution_leaves_nothing_half_and_goes_on_with_the_task_that_was_stopped(story: SpecStory):
     tasks = "## Phase 1: Both\n- [ ] T001 [P] Words in stats/words.py\n- [ ] T002 [P] Lines in stats/lines.py\n"
-    begun(story, tasks, *BOTH[:2], {"match": {"user": "T002"}, "delay_ms": 600_000, "answer": "too late"})
+    # The second is done while the first still waits for its model: they work side by side.
+    begun(story, tasks, *BOTH[2:], {"match": {"user": "T001"}, "delay_ms": 600_000, "answer": "too late"})
     before = story.git("log", "--format=%H"), story.git("status", "--porcelain")
     words = ("spec", "execute", "--model", story.model)
-    with story.pawl.started(*words, until="T001 verified alone") as process:
+    with story.pawl.started(*words, until="T002 verified alone") as process:
         process.send_signal(signal.SIGINT)
         rest = process.stdout.read().decode()
         assert process.wait(120) == 130, rest
     assert (story.git("log", "--format=%H"), story.git("status", "--porcelain")) == before
-    assert standings(story) == {"T001": "waits", "T002": "begun"}
+    assert standings(story) == {"T001": "begun", "T002": "waits"}
     first = {one["run"] for one in story.runs()}
     asked = len(story.runs())
     story.model_says(*BOTH)
     said = story.spec("execute", "--resume")
     assert said.code == 0 and standings(story) == {"T001": "proved", "T002": "proved"}, said
-    assert "T002 continues the run" in said.out
-    # No run but those that were begun, and only that of the second task is asked again.
+    assert "T001 continues the run" in said.out
+    # No run but those that were begun, and only that of the first task is asked again.
     assert {one["run"] for one in story.runs()} >= first and len({one["run"] for one in story.runs()}) == 2
     assert len({one["run"] for one in story.runs()[asked:]}) == 1
 

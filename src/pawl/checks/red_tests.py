@@ -2,26 +2,51 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Collection, Iterable
 
 from pawl.checks.test_ids import file_of
 from pawl.code.languages import is_test
-from pawl.core.diagnostic import CheckResult, Severity
+from pawl.core.diagnostic import CheckResult, Diagnostic, Severity
 
 _BEFORE_CODE = ("tests", "types", "diagnostics")
 """Checks that fail for tests of code that is not written yet."""
 _OWN_FAULT = re.compile(r"^(?:SyntaxError|IndentationError|TabError|NameError)\b|fixture '.*' not found")
 
 
-def is_for_want_of_code(result: CheckResult, paths: Iterable[str]) -> bool:
+_MODULE = re.compile(
+    r"No module named '(?P<python>[\w.]+)'"
+    r"|(?:Cannot find module|Failed to resolve import) [\"'](?P<script>\.[^\"']+)[\"']"
+)
+
+
+def is_for_want_of_code(result: CheckResult, paths: Iterable[str], coming: Collection[str] = ()) -> bool:
     """Whether all errors that a check finds lie in the tests among the changed paths, and are no fault of their own."""
     written = frozenset(filter(is_test, paths))
     return result.step.partition(" ")[0] in _BEFORE_CODE and all(
         _OWN_FAULT.search(f"{one.code}: {one.message}") is None
         and not written.isdisjoint((one.path, file_of(one.test)))
+        and not _is_mistyped(one, coming)
         for one in result.findings
         if one.severity is Severity.ERROR
+    )
+
+
+def _is_mistyped(one: Diagnostic, coming: Collection[str]) -> bool:
+    """Whether it misses a module of a folder that others write into, and that none of them writes."""
+    found = _MODULE.search(f"{one.code}: {one.message}")
+    if found is None:
+        return False
+    if found["python"]:
+        path = found["python"].replace(".", "/")
+    else:
+        near = posixpath.dirname(one.path or file_of(one.test))
+        path = posixpath.splitext(posixpath.normpath(posixpath.join(near, found["script"])))[0]
+    folder = posixpath.dirname(path)
+    beside = [f"/{file}" for file in coming if folder and f"/{folder}/" in f"/{file}"]
+    return bool(beside) and not any(
+        f"/{path}." in file or f"/{path}/" in file or file.endswith(f"/{folder}/") for file in beside
     )
 
 

@@ -207,6 +207,8 @@ class Requirements:
     tests_may_change: bool = False
     red: bool = False
     """The tests that are written are to fail: the code for them comes later."""
+    coming: frozenset[str] = frozenset()
+    """The files of that code, where they are known."""
 
     @property
     def least(self) -> Requirements:
@@ -290,7 +292,11 @@ class _Case:
             elif result.standing is Status.FAIL and result.advisory and self.checked.witnesses:
                 found = (f"{result.reason}: {one.place} {one.first_line}" for one in result.findings[:MOST_OWN])
                 self.notes += [f"{result.step}: {one}" for one in found]
-            elif result.standing is Status.FAIL and self.wanted.red and is_for_want_of_code(result, self.checked.paths):
+            elif (
+                result.standing is Status.FAIL
+                and self.wanted.red
+                and is_for_want_of_code(result, self.checked.paths, self.wanted.coming)
+            ):
                 self.notes += [
                     f"{one.test or one.place} fails, as it should: {one.first_line}" for one in result.findings
                 ]

@@ -21,6 +21,7 @@ from ui.cli.test_cli_queue import git_says, kill_the_worker_of_a_job, script, sl
 
 from pawl.agent.queue import queue_server
 from pawl.core.change import blob_digest
+from pawl.core.job import CRITICAL
 from pawl.store.database import change_set
 
 pytestmark = [pytest.mark.whole, pytest.mark.spec("A4", "F9")]
@@ -61,7 +62,11 @@ def test_the_same_commands_work_on_a_server(repository: Pawl, url: str, tmp_path
     ended = repository.json("queue", "run", "--workers", "2", code=5)
     assert {one["id"]: one["outcome"] for one in ended["jobs"]} == {1: "done", 2: "done"} and ended["left"] == [3]
     assert (repository.workspace / "two.txt").read_text() == "two\n"
-    assert "! job 3 is left for a worker that has files, gpu" in repository("queue", "run").lines
+    assert "! job 3 is left for a worker that has gpu" in repository("queue", "run").lines
+    assert repository("queue", "pause", "--all").code == 0
+    told = repository("queue", "run").out
+    assert "the queue is paused" in told and "is left for" not in told
+    assert repository("queue", "resume", "--all").code == 0
     assert repository.json("queue", "run", "--label", "gpu")["jobs"][0]["id"] == 3
 
 
@@ -438,6 +443,42 @@ def test_a_session_and_the_page_show_and_change_the_queue_of_the_server(reposito
         assert "queued" in tab.post("/api/requests", {"text": "/jobs add and write two.txt"})["text"]
         assert tab.command("queue", "cancel", "1")["exit_code"] == 0
     assert [one["standing"] for one in repository.json("queue")["jobs"]] == ["cancelled", "queued"]
+
+
+def test_jobs_of_a_file_carry_one_copy_of_the_workspace_and_wait_for_each_other_by_name(
+    repository: Pawl, url: str, tmp_path: Path
+):
+    rows = [{"request": f"write {name}.txt", "name": name} for name in ("one", "two")]
+    rows += [{"request": "write last.txt", "after": ["one", "two"]}, {"request": "never", "if_failed": "one"}]
+    (tmp_path / "jobs.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in rows))
+    words = ("queue", "add", "--from", str(tmp_path / "jobs.jsonl"), "--model", writer(tmp_path, "one"))
+    assert repository.json(*words)["jobs"] == [1, 2, 3, 4]
+    exported = repository.json("queue", "list", "--export", "-")["jobs"]
+    assert [[one["job"] for one in job["after"]] for job in exported] == [[], [], [1, 2], [1]]
+    assert [one["priority"] for one in exported] == [0, 0, 0, CRITICAL]
+    server = queue_server.QueueServer.at(url, "")
+    with server.transaction():
+        assert [one["snapshot"] is None for one in server.rows("SELECT snapshot FROM pawl_job ORDER BY id")] == [
+            False,
+            False,
+            True,
+            True,
+        ]
+        assert len(server.rows("SELECT digest FROM pawl_snapshot")) == 1
+    server.close()
+
+
+@pytest.mark.parametrize("there", ["server", ""])
+def test_the_budget_of_a_queue_stays_until_somebody_sets_another(
+    repository: Pawl, url: str, monkeypatch: pytest.MonkeyPatch, there: str
+):
+    monkeypatch.setenv("PAWL_QUEUE", url if there else "")
+
+    def budget_after(*words: str) -> str | None:
+        assert repository("queue", "run", *words).code == 0
+        return repository.json("queue", "stats")["state"]["budget"]
+
+    assert [budget_after(*words) for words in ((), ("--budget", "5"), (), ("--budget", "none"))] == [None, 5, 5, None]
 
 
 @pytest.mark.parametrize("there", ["server", ""])

@@ -64,6 +64,25 @@ def test_tasks_become_waves_in_a_file_that_can_be_undone(repository: Pawl):
     assert not plan.exists()
 
 
+@pytest.mark.spec("E11")
+def test_what_changes_in_the_specification_after_its_tasks_were_made_is_drift(repository: Pawl):
+    known = SPEC.replace("[NEEDS CLARIFICATION: empty ones too?]", "")
+    tasks = TASKS.replace("[US1] Put it together", "[US2] Put it together in src/wc/main.py (FR-002)")
+    laid(repository.workspace, spec=known, plan="# Plan\n", tasks=tasks)
+    assert repository("spec", "orchestrate").code == 0
+    assert repository.json("spec", "status")["drift"] == []
+    laid(repository.workspace, spec=f"{known}- **FR-003**: It counts bytes\n")
+    status = repository.json("spec", "status")
+    told = [f"{one['where']}: {one['what']}" for one in status["drift"]]
+    assert told[1:] == ["spec.md: FR-003 is named by no task"] and "spec.md: has changed since" in told[0]
+    assert status["next_step"] == "pawl spec plan"
+    laid(repository.workspace, spec=known, plan="# Another plan\n", tasks=tasks.replace("[ ] T001", "[x] T001"))
+    (repository.workspace / "src/wc").mkdir(parents=True)
+    (repository.workspace / "src/wc/__init__.py").touch()
+    status = repository.json("spec", "status")
+    assert [one["where"] for one in status["drift"]] == ["plan.md"] and status["next_step"] == "pawl spec execute"
+
+
 def test_every_key_that_programs_are_told_is_on_the_page(repository: Pawl):
     laid(repository.workspace, spec=SPEC, tasks=TASKS)
     asked = ("new idea --dry-run", "orchestrate", "analyze", "status", "execute --dry-run", "issues export issues.json")

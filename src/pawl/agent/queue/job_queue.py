@@ -180,25 +180,37 @@ def _refuse_overflow(shop: Project, queue: JobQueue, more: int) -> None:
 def _added(shop: Project, queue: JobQueue, wish: JobWish, texts: Sequence[str]) -> list[int]:
     if not texts:
         raise UsageError("there is no request", advice="pawl queue add 'make the tests pass'")
-    kind, _, file = wish.order.model.partition(":")
-    if kind in FILES:
-        # A worker may stand in another folder.
-        wish = replace(wish, order=replace(wish.order, model=f"{kind}:{os.path.abspath(file)}"))
-    job = _with_workspace(shop, queue, _new_job(shop, queue, wish))
+    wish = _portable(wish)
+    job = _with_workspace(_new_job(shop, queue, wish), _sent(shop, queue))
     return queue.add(replace(job, order=replace(wish.order, text=text)) for text in texts)
 
 
-def _with_workspace(shop: Project, queue: JobQueue, job: NewJob) -> NewJob:
-    """The workspace goes with a job that workers elsewhere may carry. One that follows another begins with what that
-    one promotes, at home; a model that is a file is only with workers that have the label `files`."""
-    if isinstance(queue, Jobs) or job.after:
-        return job
+def _portable(wish: JobWish) -> JobWish:
+    """A worker may stand in another folder."""
+    kind, _, file = wish.order.model.partition(":")
+    if kind not in FILES:
+        return wish
+    return replace(wish, order=replace(wish.order, model=f"{kind}:{os.path.abspath(file)}"))
+
+
+def _sent(shop: Project, queue: JobQueue) -> str | None:
+    """The workspace as it stands now, on the server; None for a queue of this machine."""
+    if isinstance(queue, Jobs):
+        return None
     from pawl.agent.queue.server_queue import ServerQueue
     from pawl.agent.queue.travel import sent
 
     assert isinstance(queue, ServerQueue)
+    return sent(shop, queue)
+
+
+def _with_workspace(job: NewJob, snapshot: str | None) -> NewJob:
+    """The workspace goes with a job that workers elsewhere may carry. One that follows another begins with what that
+    one promotes, at home; a model that is a file is only with workers that have the label `files`."""
+    if snapshot is None or job.after:
+        return job
     requires = (*job.requires, "files") if job.provider in FILES else job.requires
-    return replace(job, snapshot=sent(shop, queue), requires=tuple(sorted({*requires})))
+    return replace(job, snapshot=snapshot, requires=tuple(sorted({*requires})))
 
 
 def _new_job(shop: Project, queue: JobQueue, wish: JobWish) -> NewJob:
@@ -253,16 +265,48 @@ def for_each_file(shop: Project, pattern: str, text: str) -> list[str]:
 
 
 def add_lines(shop: Project, queue: JobQueue, wish: JobWish, lines: str) -> list[int]:
-    """One job for each line of JSON: `request`, and what differs from the terms; all of them or none."""
+    """One job for each line of JSON: `request`, and what differs from the terms; all of them or none. The workspace is
+    sent once, and before the queue is kept waiting."""
+    found = list(_objects(lines))
+    _refuse_overflow(shop, queue, len(found))
+    with _traced(shop, wish) as traced:
+        jobs: list[_NamedJob] = []
+        for number, line in found:
+            own, waits = _terms(traced, number, line, {one.name for one in jobs})
+            job = _new_job(shop, queue, _portable(own))
+            jobs.append(_NamedJob(job=job, name=str(line.get("name") or ""), waits=waits))
+        snapshot = _sent(shop, queue) if any(not (one.waits or one.job.after) for one in jobs) else None
+        jobs = [one if one.waits else replace(one, job=_with_workspace(one.job, snapshot)) for one in jobs]
+        with queue.together():
+            return _in_order(queue, jobs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NamedJob:
+    """A line of a file: others may wait for it by its name, and it for them."""
+
+    job: NewJob
+    name: str
+    waits: tuple[tuple[str, bool], ...]
+    """The names of lines above, and whether it is begun where they fail."""
+
+
+def _in_order(queue: JobQueue, jobs: Sequence[_NamedJob]) -> list[int]:
+    """Added as many at once as do not wait for each other; their numbers."""
     added: list[int] = []
-    names: dict[str, str] = {}
-    _refuse_overflow(shop, queue, sum(1 for _ in _objects(lines)))
-    with _traced(shop, wish) as traced, queue.together():
-        for number, line in _objects(lines):
-            own = _terms(traced, number, line, names)
-            added += _added(shop, queue, own, [own.order.text])
-            if name := line.get("name"):
-                names[str(name)] = str(added[-1])
+    numbers: dict[str, int] = {}
+    start = 0
+    while start < len(jobs):
+        stop, new = start, set[str]()
+        while stop < len(jobs) and new.isdisjoint(name for name, _ in jobs[stop].waits):
+            new.add(jobs[stop].name)
+            stop += 1
+        part = jobs[start:stop]
+        waits = [tuple(JobDependency(job=numbers[name], failed=failed) for name, failed in one.waits) for one in part]
+        some = queue.add(replace(one.job, after=(*one.job.after, *more)) for one, more in zip(part, waits, strict=True))
+        numbers |= {one.name: number for one, number in zip(part, some, strict=True)}
+        added += some
+        start = stop
     return added
 
 
@@ -281,12 +325,14 @@ def _objects(lines: str) -> Iterator[tuple[int, Mapping[str, object]]]:
         yield number, line
 
 
-def _terms(wish: JobWish, number: int, line: Mapping[str, object], names: Mapping[str, str]) -> JobWish:
-    def before(key: str, usual: tuple[str, ...]) -> tuple[str, ...]:
-        given = line.get(key, ())
-        some = given if isinstance(given, list | tuple) else (given,)
-        return (*usual, *(names.get(str(one), str(one)) for one in some))
-
+def _terms(
+    wish: JobWish, number: int, line: Mapping[str, object], names: set[str]
+) -> tuple[JobWish, tuple[tuple[str, bool], ...]]:
+    """The terms of a line, and the lines above that it waits for."""
+    given = {
+        key: tuple(map(str, one if isinstance(one := line.get(key, ()), list | tuple) else (one,)))
+        for key in ("after", "if_failed")
+    }
     priority = line.get("priority", wish.priority)
     if priority is not None and not (type(priority) is int and abs(priority) <= HIGHEST):
         raise UsageError(f"line {number}: priority {priority!r} is not a whole number up to {HIGHEST}")
@@ -296,13 +342,15 @@ def _terms(wish: JobWish, number: int, line: Mapping[str, object], names: Mappin
         if isinstance(amount, bool) or not isinstance(amount, int | float) or amount < 0:
             raise UsageError(f"line {number}: budget {amount!r} is not an amount", advice="give US dollars")
         budget["money"] = str(amount)
-    return replace(
+    own = replace(
         wish,
         order=replace(wish.order, text=str(line["request"]), budget=budget),
-        priority=priority,
-        after=before("after", wish.after),
-        if_failed=before("if_failed", wish.if_failed),
+        priority=CRITICAL if priority is None and given["if_failed"] else priority,
+        after=(*wish.after, *(one for one in given["after"] if one not in names)),
+        if_failed=(*wish.if_failed, *(one for one in given["if_failed"] if one not in names)),
     )
+    waits = ((one, key == "if_failed") for key, some in given.items() for one in some if one in names)
+    return own, tuple(waits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

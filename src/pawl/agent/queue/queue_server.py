@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from procrastinate.manager import JobManager
 
 SCHEMES = ("postgres://", "postgresql://")
-VERSION = 1
+VERSION = 2
+_UPGRADES = {1: "ALTER TABLE pawl_queue ADD COLUMN dead_seconds double precision, ADD COLUMN engine text"}
+"""From each earlier form of Pawl's own tables to the next."""
 _SETUP = 0x7061776C
 """The advisory lock under which the tables are made."""
 _TERMS: dict[str, Any] = {
@@ -169,9 +171,34 @@ class QueueServer:
                 if found["ours"] is None:
                     own = (resources.files("pawl.agent.queue") / "server_queue.sql").read_text("utf-8")
                     connection.execute(own)
-        version = connection.execute("SELECT version FROM pawl_queue").fetchone()["version"]  # type: ignore[index]
+        version = self._version(connection)
         if version > VERSION:
             raise ConfigError("this queue was set up by a newer Pawl", advice="upgrade Pawl on this machine")
+        if version < VERSION:
+            with connection.transaction():
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SETUP,))
+                for number in range(self._version(connection), VERSION):
+                    connection.execute(_UPGRADES[number])
+                connection.execute("UPDATE pawl_queue SET version = %s", (VERSION,))
+        self._check_engine(connection)
+
+    def _version(self, connection: psycopg.Connection[Any]) -> int:
+        found = connection.execute("SELECT version FROM pawl_queue").fetchone()
+        assert found is not None
+        return int(found["version"])
+
+    def _check_engine(self, connection: psycopg.Connection[Any]) -> None:
+        """The engine's tables are those of its version, which is pinned: another one would read them wrongly."""
+        from importlib.metadata import version
+
+        here = version("procrastinate")
+        connection.execute("UPDATE pawl_queue SET engine = %s WHERE engine IS NULL", (here,))
+        made = connection.execute("SELECT engine FROM pawl_queue").fetchone()["engine"]  # type: ignore[index]
+        if made != here:
+            raise ConfigError(
+                f"this queue was set up with procrastinate {made}, and {here} is installed here",
+                advice="use the same version of Pawl on all machines",
+            )
 
 
 def _said(why: object) -> str:

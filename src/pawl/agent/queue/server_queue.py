@@ -54,6 +54,8 @@ class _Member:
 
     id: int = 0
     beat: float = 0.0
+    dead_seconds: float = 0.0
+    """What all workers of the queue go by; 0 until it is known."""
     told: float = 0.0
 
 
@@ -66,7 +68,8 @@ class ServerQueue:
     home: str
     """The name of this machine's state folder: a job that was added here is promoted here."""
     dead_seconds: float = 30.0
-    """A worker that was not heard of is dead, and its job is taken over, within so many seconds."""
+    """A worker that was not heard of is dead, and its job is taken over, within so many seconds. The first worker says
+    it for all that join it."""
     look_seconds: float = 1.0
     _member: _Member = field(default_factory=_Member)
 
@@ -231,9 +234,10 @@ class ServerQueue:
 
     def beat(self) -> None:
         """Tell that the worker lives, as often as it has to."""
-        if self._member.id and time.monotonic() - self._member.beat >= self.dead_seconds / 6:
+        if self._member.id and time.monotonic() - self._member.beat >= self._agreed / 6:
             with self.server.transaction():
                 now(self.server.engine.update_heartbeat(self._member.id))
+                self._agree()
             self._member.beat = time.monotonic()
 
     def take(self, terms: ClaimTerms, lock: ExitStack) -> Job | None:
@@ -275,11 +279,24 @@ class ServerQueue:
     @property
     def _silent(self) -> float:
         """For so many seconds nothing is heard of a worker that is dead."""
-        return self.dead_seconds * 2 / 3
+        return self._agreed * 2 / 3
+
+    @property
+    def _agreed(self) -> float:
+        return self._member.dead_seconds or self.dead_seconds
+
+    def _agree(self) -> None:
+        found = self.server.rows("SELECT dead_seconds FROM pawl_queue")[0]["dead_seconds"]
+        self._member.dead_seconds = found or self.dead_seconds
 
     def _enlist(self) -> None:
         known = "SELECT 1 FROM procrastinate_workers WHERE id = %s"
         if not self._member.id or not self.server.rows(known, (self._member.id,)):
+            self._agree()
+            living = "SELECT 1 FROM procrastinate_workers WHERE last_heartbeat >= now() - %s * interval '1 second'"
+            if not self.server.first(living, (self._silent,)):
+                self.server.rows("UPDATE pawl_queue SET dead_seconds = %s", (self.dead_seconds,))
+                self._agree()
             self._member.id = now(self.server.engine.register_worker())
             self._member.beat = time.monotonic()
 
@@ -434,7 +451,7 @@ class ServerQueue:
 
     def is_due(self) -> bool:
         """Whether it is time again to tell how far a run is."""
-        if time.monotonic() - self._member.told < self.dead_seconds / 6:
+        if time.monotonic() - self._member.told < self._agreed / 6:
             return False
         self._member.told = time.monotonic()
         return True

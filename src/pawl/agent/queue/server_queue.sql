@@ -5,10 +5,12 @@ CREATE TABLE pawl_queue (
     paused boolean NOT NULL DEFAULT false,
     budget numeric,
     since timestamptz NOT NULL DEFAULT now(),
-    last_turn bigint NOT NULL DEFAULT 0
+    last_turn bigint NOT NULL DEFAULT 0,
+    dead_seconds double precision,
+    engine text
 );
 
-INSERT INTO pawl_queue (id, version, name) VALUES (1, 1, gen_random_uuid()::text);
+INSERT INTO pawl_queue (id, version, name) VALUES (1, 2, gen_random_uuid()::text);
 
 CREATE TABLE pawl_lane (
     name text PRIMARY KEY,

@@ -13,6 +13,7 @@ import sqlite3
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,8 @@ from pawl.workspace.transplant import nodes as grown
 
 LARGEST = 64 << 20
 """Bytes of a parcel; a larger workspace stays at home."""
+_LARGEST_PROGRESS = 8 << 20
+"""The same while a run works: on a slow line more would hold up the heartbeats."""
 _HEAD = "parcel.json"
 
 
@@ -113,11 +116,11 @@ def workspace_of(config: Config, queue: object, job: Job) -> Path:
     return folder
 
 
-def progress(store: Store, run: str) -> bytes:
+def progress(store: Store, run: str, largest: int = LARGEST) -> bytes:
     """The record of a run as far as it is durable by now, with the contents that it names."""
     record = store.runs.exported(run)
     names = {blob for rows in record["work"].values() for row in rows for blob in (row[3], row[6]) if blob}
-    return _packed(record, names, store.blobs)
+    return _packed(record, names, store.blobs, largest)
 
 
 def tell_progress(queue: object, store: Store, job: Job, told: tuple[object, ...]) -> tuple[object, ...]:
@@ -127,7 +130,8 @@ def tell_progress(queue: object, store: Store, job: Job, told: tuple[object, ...
     run = queue.get(job.id).run
     far = (run, *store.runs.progress(run)) if run else ()
     if run and far != told and store.runs.state(run) is not RunState.ENDED:
-        queue.keep_progress(job.held, run, progress(store, run))
+        with suppress(TooLarge):
+            queue.keep_progress(job.held, run, progress(store, run, _LARGEST_PROGRESS))
     return far
 
 
@@ -185,15 +189,15 @@ def _damaged(error: Exception) -> StoreCorrupt:
     return StoreCorrupt(f"a parcel of the queue cannot be read: {error!r}"[:300], advice="retry the job")
 
 
-def _packed(head: Mapping[str, Any], names: Iterable[str], blobs: BlobStore) -> bytes:
+def _packed(head: Mapping[str, Any], names: Iterable[str], blobs: BlobStore, largest: int = LARGEST) -> bytes:
     room, size = io.BytesIO(), 0
     with zipfile.ZipFile(room, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as parcel:
         parcel.writestr(_info(_HEAD), json.dumps(head, sort_keys=True))
         for name in sorted(set(names)):
             content = blobs.get(name)
             size += len(content)
-            if size > LARGEST:
-                raise TooLarge(f"more than {LARGEST >> 20} MB would travel", advice="it is carried at home")
+            if size > largest:
+                raise TooLarge(f"more than {largest >> 20} MB would travel", advice="it is carried at home")
             parcel.writestr(_info(name), content)
     return room.getvalue()
 

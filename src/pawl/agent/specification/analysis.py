@@ -43,7 +43,7 @@ def analyzed(spec: SpecFolder) -> tuple[SpecFinding, ...]:
     if spec.has("tasks.md"):
         try:
             tasks = spec.tasks()
-            found += [*_coverage(spec, tasks), *_design(spec, tasks), *_tasks(spec, tasks), *drift(spec, tasks)]
+            found += [*coverage(spec, tasks), *_design(spec, tasks), *_tasks(spec, tasks), *drift(spec, tasks)]
         except UsageError as error:
             found.append(SpecFinding(level=FindingLevel.ERROR, where="tasks.md", what=error.message))
     return tuple(sorted(found, key=lambda one: one.level is not FindingLevel.ERROR))
@@ -88,7 +88,7 @@ def _requirements(text: str) -> dict[str, None]:
     return dict.fromkeys(match["id"] or match["plain"] for match in _REQUIREMENT.finditer(text))
 
 
-def _coverage(spec: SpecFolder, tasks: TaskList) -> Iterator[SpecFinding]:
+def coverage(spec: SpecFolder, tasks: TaskList) -> Iterator[SpecFinding]:
     """Wishes of the specification that no task fulfils, and the other way round."""
     text = spec.read("spec.md")
     wanted = _requirements(text)

@@ -5,13 +5,14 @@ It is kept in the store, so that an execution that was killed finds its runs; `t
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import field, replace
 from decimal import Decimal
 from enum import StrEnum
 
-from pawl.agent.specification.analysis import UNCLEAR, FindingLevel, SpecFinding, drift
+from pawl.agent.specification.analysis import UNCLEAR, FindingLevel, SpecFinding, coverage, drift
 from pawl.agent.specification.spec_folder import PARTS, SpecFolder
 from pawl.agent.specification.task_list import SpecTask
 from pawl.agent.specification.waves import PLAN, read_estimate, read_waves
@@ -54,6 +55,8 @@ class SpecState:
     past: tuple[str, ...] = ()
     """Runs of tasks that did not make it: they cost, too."""
     past_steps: tuple[str, ...] = ()
+    taken_in: Mapping[str, str] = field(default_factory=dict)
+    """The digest of each document as the latest step that builds on it has read it."""
 
     @classmethod
     def of(cls, spec: SpecFolder) -> SpecState:
@@ -80,10 +83,29 @@ class SpecState:
         past = tuple(old for one, old in self.steps.items() if one == step)
         return replace(self, steps={**self.steps, step: run}, past_steps=(*self.past_steps, *past))
 
+    def with_documents(self, digests: Mapping[str, str]) -> SpecState:
+        return replace(self, taken_in={**self.taken_in, **digests})
+
     def is_proved(self, task: SpecTask) -> bool:
         """Whether a wave has proved the task as it stands now, not another one of the same number."""
         told = f"{task.id} {task.what}"
         return any(task.id in one.proved and told in one.message.splitlines() for one in self.waves)
+
+
+TAKES_IN = {"plan": ("spec.md",), "tasks": ("spec.md", "plan.md"), "converge": ("spec.md", "plan.md")}
+"""What each step works into the files that it writes."""
+_WRITES = {"spec.md": "plan", "plan.md": "tasks"}
+"""The step that takes a document in first."""
+
+
+def documents(spec: SpecFolder, step: str) -> dict[str, str]:
+    """The digests of what the step takes in, as it stands now."""
+    texts = {part: spec.read(part) for part in TAKES_IN.get(step, ())}
+    return {
+        part: hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+        for part, text in texts.items()
+        if text.strip()
+    }
 
 
 class TaskStanding(StrEnum):
@@ -143,8 +165,12 @@ def status_of(spec: SpecFolder) -> SpecStatus:
     moved = _moved(spec, standing)
     rows = tuple(_row(spec, standing, one, moved) for one in tasks.tasks)
     left = sum(not one.task.done for one in rows)
-    step = _waiting(spec, state) or _next(spec, parts, left)
-    full = replace(known, tasks=rows, drift=(*drift(spec, tasks), *_outdated(standing, rows, moved)), next_step=step)
+    changed = _changed(spec, state)
+    again = [f"pawl spec {_WRITES[part]}" for part in ("spec.md", "plan.md") if part in changed and left == len(rows)]
+    step = _waiting(spec, state) or (again or [_next(spec, parts, left)])[0]
+    uncovered = (one for one in coverage(spec, tasks) if one.level is FindingLevel.ERROR)
+    found = (*changed.values(), *uncovered, *drift(spec, tasks), *_outdated(standing, rows, moved))
+    full = replace(known, tasks=rows, drift=found, next_step=step)
     try:
         waves = read_waves(spec.read(PLAN), tasks) if PLAN in parts else ()
         full = replace(full, estimated_tokens=read_estimate(spec.read(PLAN)))
@@ -152,6 +178,22 @@ def status_of(spec: SpecFolder) -> SpecStatus:
         return replace(full, trouble=error.message, next_step="pawl spec orchestrate")
     of = {one.id: number for number, wave in enumerate(waves, 1) for one in wave}
     return replace(full, tasks=tuple(replace(one, wave=of.get(one.task.id, 0)) for one in rows))
+
+
+def _changed(spec: SpecFolder, state: SpecState) -> dict[str, SpecFinding]:
+    """Documents that are not as the latest step read them that builds on them."""
+    now = documents(spec, "converge")
+    gone = [part for part, digest in state.taken_in.items() if part in now and now[part] != digest]
+    return {
+        part: SpecFinding(
+            level=FindingLevel.WARNING,
+            where=part,
+            what=f"has changed since tasks were made of it: 'pawl spec {_WRITES[part]}' takes it in, or, once a task "
+            "is done, 'pawl spec converge'",
+            drift=True,
+        )
+        for part in sorted(gone)
+    }
 
 
 def _stands(spec: SpecFolder, wave: WaveRecord) -> bool:

@@ -12,10 +12,10 @@ from pawl.agent.policy import prompts
 from pawl.agent.session import Session
 from pawl.agent.specification.analysis import analyzed
 from pawl.agent.specification.spec_folder import TEMPLATES, SpecFolder, constitution, read_text
-from pawl.agent.specification.spec_state import SpecState, run_state
+from pawl.agent.specification.spec_state import SpecState, documents, run_state
 from pawl.core.errors import PawlError, UsageError
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.run import Approval, Intent, Report, RunRequest, RunState
+from pawl.core.run import Approval, DeliveryState, Intent, Report, RunRequest, RunState
 from pawl.workspace.git import opened
 
 NEEDS = {"clarify": "spec.md", "plan": "spec.md", "tasks": "plan.md", "converge": "tasks.md"}
@@ -67,7 +67,11 @@ def step_run(
             state.with_step(step, run).keep(spec)
     else:
         resuming(run)
-    return session.resume(run)
+    read = documents(spec, step)
+    report = session.resume(run)
+    if report.delivery is DeliveryState.DONE:
+        SpecState.of(spec).with_documents(read).keep(spec)
+    return report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -85,13 +85,14 @@ def is_witnessed(task: SpecTask, checked: Verification) -> bool:
     )
 
 
-def wanted_of(tasks: tuple[SpecTask, ...]) -> Requirements:
-    """The demands of tasks that are verified together."""
+def wanted_of(tasks: tuple[SpecTask, ...], coming: frozenset[str] = frozenset()) -> Requirements:
+    """The demands of tasks that are verified together; later ones write the files that are coming."""
     proofs = {one for task in tasks if not task.red for one in tests_of(task)}
     return Requirements(
         files=tuple(sorted(proofs)),
         witness=any(one.test_first for one in tasks),
         red=all(one.red for one in tasks),
+        coming=coming,
     )
 
 

@@ -7,6 +7,7 @@ before it as it was. Runs and the wave under way stand in the store: whoever is 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -53,16 +54,25 @@ from pawl.core.run import (
     Trouble,
     trouble_of,
 )
+from pawl.models.local_child import free_memory
 from pawl.sandbox.cancel import CancelToken
 from pawl.workspace.benches import uncommitted
 from pawl.workspace.git import opened
 from pawl.workspace.project import Project, new_run_id
 from pawl.workspace.reversal import Wish
 
-MOST_TOGETHER = 4
-"""How many tasks work at the same time."""
+MOST_TOGETHER = 16
+"""More tasks at the same time are more than most providers answer."""
+_OF_A_TASK = 1 << 30
+"""Memory for the tests and checks of a task."""
 _PASSES = re.compile(r"^unverified: |; the guardrail asks above \d+$")
 """Questions that a wave answers: its proof is that of all together, and tasks.md says what may change."""
+
+
+def usual_together(cores: int, free: int | None) -> int:
+    """How many tasks work at the same time on a machine with so many cores and bytes free: two for each core, as a task
+    mostly waits for its model."""
+    return max(1, min(MOST_TOGETHER, 2 * cores, free // _OF_A_TASK if free is not None else MOST_TOGETHER))
 
 
 class WaveEnd(StrEnum):
@@ -95,7 +105,8 @@ class ExecutionWish:
     resume: bool = False
     order: RunRequest
     """The terms of each task's run: model, tests, limits."""
-    parallel: int = MOST_TOGETHER
+    parallel: int = 0
+    """Tasks at the same time; 0 for as many as the machine carries."""
 
 
 class _WaveFailed(Exception):
@@ -259,7 +270,8 @@ class WaveExecutor:
         """Each task as far as it goes alone; `_WaveFailed` names those that did not make it."""
         reports: dict[str, Report] = {}
         stop = CancelToken(above=self.cancel)
-        with ThreadPoolExecutor(max(1, self.wish.parallel)) as threads:
+        many = self.wish.parallel or usual_together(len(os.sched_getaffinity(0)), free_memory())
+        with ThreadPoolExecutor(many) as threads:
             working = {threads.submit(self._resumed, state.runs[one.id], stop): one.id for one in tasks}
             try:
                 for future in as_completed(working):
@@ -372,6 +384,8 @@ class WaveExecutor:
 
     def _judged(self, tasks: tuple[SpecTask, ...], changes: ChangeSet) -> tuple[ChangeVerdict, _Proof]:
         order, self.shop.stop = self.wish.order, self.cancel
+        every = self.spec.tasks().tasks
+        coming = frozenset(path for one in every if not one.done and one not in tasks for path in one.files)
         verifier = Verifier(
             shop=self.shop,
             test_command=order.test_command,
@@ -380,7 +394,7 @@ class WaveExecutor:
             packages=PackagePolicy(install=order.install),
         )
         try:
-            checked, judgement = verifier.proved(changes, wanted_of(tasks))
+            checked, judgement = verifier.proved(changes, wanted_of(tasks, coming))
         finally:
             self.shop.stop = None
         lacking = dict(unshown(tasks, checked))

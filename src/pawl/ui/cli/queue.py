@@ -64,7 +64,10 @@ def queue_words(parser: ArgumentParser) -> None:
     install_option(parser)
     model_option(parser)
     parser.add_argument(
-        "--budget", dest="max_budget_usd", metavar="USD", help="add: for the job; run: for everything it carries out"
+        "--budget",
+        dest="max_budget_usd",
+        metavar="USD",
+        help="add: for the job; run: for all workers from now on ('none': no limit)",
     )
     spending_options(parser)
     parser.add_argument("--all", action="store_true", help="pause, resume: the whole queue; cancel, retry: every job")
@@ -134,7 +137,6 @@ def _ended(jobs: Sequence[Job]) -> int:
 
 def _work(shop: Project, jobs: JobQueue, call: Call, *, drains: bool, shares: int = 1) -> None:
     from pawl.agent.queue.job_queue import queue_settings
-    from pawl.agent.queue.labels import labels_here
     from pawl.agent.queue.worker import QueueWorker
 
     def tell(job: Job, what: str) -> None:
@@ -151,8 +153,15 @@ def _work(shop: Project, jobs: JobQueue, call: Call, *, drains: bool, shares: in
             tell=tell,
             warn=call.aside.say,
             shares=max(1, shares),
-            labels=labels_here(shop, (*settings.labels, *call.options.label)),
+            labels=_labels(shop, call),
         ).work(drains=drains)
+
+
+def _labels(shop: Project, call: Call) -> frozenset[str]:
+    from pawl.agent.queue.job_queue import queue_settings
+    from pawl.agent.queue.labels import labels_here
+
+    return labels_here(shop, (*queue_settings(shop.config).labels, *call.options.label))
 
 
 def _add(shop: Project, jobs: JobQueue, call: Call) -> int:
@@ -396,8 +405,10 @@ def _run(shop: Project, jobs: JobQueue, call: Call) -> int:
     workers = call.options.workers or queue_settings(shop.config).workers
     check_range("--workers", workers, 1, 64, "one for each processor is plenty")
     began = jobs.now()
-    budget = amount_of("--budget", call.options.max_budget_usd)
-    jobs.allow(budget)
+    budget = call.options.max_budget_usd
+    if budget is not None:
+        # Without it the limit stays that somebody has set, perhaps on another machine.
+        jobs.allow(None if budget == "none" else amount_of("--budget", budget))
     if workers == 1:
         _work(shop, jobs, call, drains=True)
     else:
@@ -412,15 +423,15 @@ def _run(shop: Project, jobs: JobQueue, call: Call) -> int:
     code = code or (EXIT_WAITING if waits else 0 if all(one.blocked for one in left) else _CODES[JobOutcome.PARTLY])
     if state.left is not None and state.left <= 0 and not jobs.is_idle():
         raise BudgetExceeded(
-            f"the budget of the queue is used up: {money(state.spent)} of {money(budget)}",
-            advice="what is left stays queued: 'pawl queue run --budget USD' continues",
+            f"the budget of the queue is used up: {money(state.spent)} of {money(state.budget)}",
+            advice="what is left stays queued: 'pawl queue run --budget USD' continues, or '--budget none'",
         )
     body = {"jobs": [job_json(one) for one in (*ended, *waits)], "left": [one.id for one in left], "exit_code": code}
     every = (*ended, *waits, *left)
     told = _summary(every) + ("; the queue is paused" if state.paused else "") if every else "nothing to do"
-    for one in left:
-        if one.standing == JobState.QUEUED and one.requires and not call.options.json:
-            call.out.say(f"! job {one.id} is left for a worker that has {', '.join(one.requires)}", "yellow")
+    for one in () if call.options.json or state.paused else left:
+        if one.standing == JobState.QUEUED and (lacking := sorted({*one.requires} - _labels(shop, call) - {"files"})):
+            call.out.say(f"! job {one.id} is left for a worker that has {', '.join(lacking)}", "yellow")
     return call.answer(body, told, code)
 
 

@@ -50,7 +50,9 @@ def spec_words(parser: ArgumentParser) -> None:
     parser.add_argument("--wave", type=int, metavar="N", help="execute: only this wave")
     parser.add_argument("--task", metavar="ID", help="execute: only this task, such as T012")
     parser.add_argument("--resume", action="store_true", help="execute: continue where it was interrupted")
-    parser.add_argument("--parallel", type=int, metavar="N", help="execute: tasks side by side (default 4)")
+    parser.add_argument(
+        "--parallel", type=int, metavar="N", help="execute: tasks side by side (default: by cores and memory)"
+    )
     parser.add_argument("--github", action="store_true", help="issues: those of the repository's host, through gh")
     dry_run_option(parser)
     accept_option(parser)
@@ -178,6 +180,7 @@ def _analyze(shop: Project, call: Call) -> int:
 
 
 def _orchestrate(shop: Project, call: Call) -> int:
+    from pawl.agent.specification.spec_state import SpecState, documents
     from pawl.agent.specification.waves import PLAN, as_markdown
 
     one = _found(shop, call)
@@ -185,6 +188,10 @@ def _orchestrate(shop: Project, call: Call) -> int:
     plan = one.planned(tasks)
     text = as_markdown(plan, tasks, one.name)
     entry = None if call.options.dry_run else one.write({PLAN: text}, f"{PLAN} of {one.name}")
+    if not call.options.dry_run:
+        # Where no step of Pawl has read them, this is what the tasks are held against.
+        state = SpecState.of(one)
+        state.with_documents({**documents(one, "tasks"), **state.taken_in}).keep(one)
     waves = [[each.task.id for each in wave] for wave in plan.waves]
     body = {"spec": one.name, "waves": waves, "estimated_tokens": plan.tokens, "entry": entry}
     if call.options.json:
@@ -229,11 +236,11 @@ def _status(shop: Project, call: Call) -> int:
 
 
 def _execute(shop: Project, call: Call) -> int:
-    from pawl.agent.specification.wave_executor import MOST_TOGETHER, ExecutionWish, WaveExecutor, order_of
+    from pawl.agent.specification.wave_executor import ExecutionWish, WaveExecutor, order_of
 
     options = call.options
     if options.parallel is not None:
-        check_range("--parallel", options.parallel, 1, 64, f"{MOST_TOGETHER} is usual")
+        check_range("--parallel", options.parallel, 1, 64, "without it, as many as the machine carries")
     if sum((options.wave is not None, bool(options.task), options.resume)) > 1:
         raise UsageError("--wave, --task and --resume exclude each other", advice="give one of them")
     order = order_of(
@@ -249,7 +256,7 @@ def _execute(shop: Project, call: Call) -> int:
         task=options.task or "",
         resume=options.resume,
         order=order,
-        parallel=options.parallel or MOST_TOGETHER,
+        parallel=options.parallel or 0,
     )
     one = _found(shop, call)
     with call.interruptions.stopping() as cancel:
