@@ -68,10 +68,10 @@ ROOM_LINES = {
     "checks": 12150,  # Answers in data, what tests lean on; commands and variables of CI, for every language.
     "code": 7060,  # Imports without an index; an edit is tried before it is made; words of pieces that are gone.
     "models": 7364,  # Which file a copied line is of; traces that go on in another process.
-    "workspace": 8000,  # Commits that travel; interpreters and servers against an agent that rewrites them.
+    "workspace": 8020,  # Commits that travel; interpreters and servers against an agent that rewrites them.
     "sandbox": 2720,
     "store": 2600,  # Jobs; runs that go on elsewhere.
-    "settings": 4110,  # What a confined command redirects; trust of what was fetched; ways through links.
+    "settings": 4160,  # What a confined command redirects; trust of what was fetched; a line of those who wait.
     "core": 5630,  # Jobs; merges that several ways to match lines agree on; what a call changed.
 }
 """At most; no room grows in silence. They are to shrink: the house is to have 63,000 lines.

@@ -21,16 +21,19 @@ _MODULE = re.compile(
 )
 
 
-def is_for_want_of_code(result: CheckResult, paths: Iterable[str], coming: Collection[str] = ()) -> bool:
-    """Whether all errors that a check finds lie in the tests among the changed paths, and are no fault of their own."""
+def red_notes(result: CheckResult, paths: Iterable[str], coming: Collection[str]) -> list[str] | None:
+    """The failures of tests that are to fail; None where not all errors that the check finds lie in the tests among the
+    changed paths, or where they are a fault of their own."""
     written = frozenset(filter(is_test, paths))
-    return result.step.partition(" ")[0] in _BEFORE_CODE and all(
+    right = result.step.partition(" ")[0] in _BEFORE_CODE and all(
         _OWN_FAULT.search(f"{one.code}: {one.message}") is None
         and not written.isdisjoint((one.path, file_of(one.test)))
         and not _is_mistyped(one, coming)
         for one in result.findings
         if one.severity is Severity.ERROR
     )
+    notes = [f"{one.test or one.place} fails, as it should: {one.first_line}" for one in result.findings]
+    return notes if right else None
 
 
 def _is_mistyped(one: Diagnostic, coming: Collection[str]) -> bool:

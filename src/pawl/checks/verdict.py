@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
-from pawl.checks.red_tests import is_for_want_of_code, red_refusals
+from pawl.checks.red_tests import red_notes, red_refusals
 from pawl.checks.report import UNLISTED
 from pawl.checks.second_look import PASSES_ALONE
 from pawl.checks.test_ids import TITLES, file_of, is_among, without_parameters
@@ -176,7 +176,6 @@ class Evidence:
 MOST_KEPT = 2_000
 """Tests of a run."""
 
-
 TESTS = "tests"
 """The name of the check that runs the workspace's own suite; others begin with it (`tests in web`)."""
 _NESTED = " in "
@@ -206,9 +205,8 @@ class Requirements:
     """The words ask for a fix: something has to fail without the change, also where all tests pass."""
     tests_may_change: bool = False
     red: bool = False
-    """The tests that are written are to fail: the code for them comes later."""
+    """The tests that are written are to fail: the code for them comes later, in files that are `coming` if known."""
     coming: frozenset[str] = frozenset()
-    """The files of that code, where they are known."""
 
     @property
     def least(self) -> Requirements:
@@ -287,19 +285,14 @@ class _Case:
         """New failures; a run that was cut off says nothing about the rest."""
         self.refused += [*self.checked.out_of_scope, *self.checked.shadowing]
         for result in self.checked.verdicts:
+            red = red_notes(result, self.checked.paths, self.wanted.coming) if self.wanted.red else None
             if result.standing is Status.FAIL and runs_tests(result.step) and not self._is_comparable(result):
                 self.unproved.append(f"{result.step} did not finish: {result.incomplete}")
             elif result.standing is Status.FAIL and result.advisory and self.checked.witnesses:
                 found = (f"{result.reason}: {one.place} {one.first_line}" for one in result.findings[:MOST_OWN])
                 self.notes += [f"{result.step}: {one}" for one in found]
-            elif (
-                result.standing is Status.FAIL
-                and self.wanted.red
-                and is_for_want_of_code(result, self.checked.paths, self.wanted.coming)
-            ):
-                self.notes += [
-                    f"{one.test or one.place} fails, as it should: {one.first_line}" for one in result.findings
-                ]
+            elif result.standing is Status.FAIL and red is not None:
+                self.notes += red
             elif result.standing is Status.FAIL:
                 self.refused.append(f"{result.step}: {result.reason}")
                 self.findings += result.findings

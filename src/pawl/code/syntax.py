@@ -101,7 +101,7 @@ def parse(source: bytes, language: Language, *, imports_alone: bool = False) -> 
     whole = len(source) <= LARGEST
     if not whole:
         source = source[: source.rfind(b"\n", 0, LARGEST) + 1 or LARGEST]
-    grammar = _grammar(language.name, imports_alone)
+    grammar = _grammar(language.name, imports_alone=imports_alone)
     tree = grammar.parser.parse(source)
     # The cursor must outlive the nodes that it found.
     cursor = QueryCursor(grammar.query)
@@ -132,7 +132,7 @@ def _first_error(root: Node) -> tuple[int, str]:
 
 
 @functools.cache
-def _grammar(name: str, imports_alone: bool) -> _Grammar:  # noqa: FBT001
+def _grammar(name: str, *, imports_alone: bool) -> _Grammar:
     """The parser and the query of a language, made once for a process."""
     from tree_sitter import Language as Grammar
     from tree_sitter import Parser, Query

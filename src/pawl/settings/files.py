@@ -16,7 +16,7 @@ import stat
 import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -75,6 +75,52 @@ def writer_lock(folder: Path, workspace: str, *, seconds: float = LOCK_SECONDS) 
         yield
     finally:
         os.close(fd)
+
+
+@contextmanager
+def place_in_line(folder: Path) -> Iterator[Callable[[], bool]]:
+    """Takes the last place; the value tells whether nobody is before it any more. Who dies leaves the line."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    own = folder / f"new.{os.getpid()}.{threading.get_ident()}"
+    fd = os.open(own, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        number = max(_places(folder), default=0) + 1
+        # Locked before it has its name, so that nobody takes it for one that was left.
+        while not _linked(own, folder / str(number)):
+            number += 1
+        own.unlink()
+        yield lambda: not any(_is_held(folder / str(one)) for one in _places(folder) if one < number)
+        (folder / str(number)).unlink(missing_ok=True)
+    finally:
+        os.close(fd)
+
+
+def _places(folder: Path) -> list[int]:
+    return [int(one) for one in os.listdir(folder) if one.isdigit()]
+
+
+def _linked(file: Path, name: Path) -> bool:
+    with suppress(FileExistsError):
+        os.link(file, name)
+        return True
+    return False
+
+
+def _is_held(place: Path) -> bool:
+    """A place whose owner is gone is taken away."""
+    try:
+        fd = os.open(place, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        place.unlink(missing_ok=True)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
 
 
 def acquire(fd: int, works: str, seconds: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import select
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import field, replace
@@ -37,7 +38,7 @@ from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted, redacted_body
 from pawl.core.typed import plain
 from pawl.settings.config import Config, framework_folders, workspaces
-from pawl.settings.files import Tree, writer_lock
+from pawl.settings.files import Tree, place_in_line, workspace_key, writer_lock
 from pawl.settings.guardrails import Decision, Guardrails, Judge, preset
 from pawl.settings.trust import MCP_FILE, register_secrets
 from pawl.store.run_lock import run_lock
@@ -157,16 +158,17 @@ class Project:
 
     @contextmanager
     def landing(self, cancel: CancelToken) -> Iterator[None]:
-        """Held by one job of the queue at a time, from the last look at the workspace until its change is promoted."""
-        with ExitStack() as held:
+        """Held by one job of the queue at a time, in the order in which they have finished, from the last look at the
+        workspace until its change is promoted."""
+        folder, name = self.config.state / "locks", f"{self.workspace} landing"
+        with place_in_line(folder / f"{workspace_key(self.workspace)}.line") as is_next, ExitStack() as held:
             while True:
-                try:
-                    folder, name = self.config.state / "locks", f"{self.workspace} landing"
-                    held.enter_context(writer_lock(folder, name, seconds=0.5))
-                    break
-                except StoreBusy:
-                    if cancel.requested:
-                        raise cancel.error() from None
+                with suppress(StoreBusy):
+                    if is_next():
+                        held.enter_context(writer_lock(folder, name, seconds=0.5))
+                        break
+                if select.select([cancel], [], [], 0.02)[0]:
+                    raise cancel.error()
             yield
 
     def carrying(self, run: str, seconds: float = 0.5) -> AbstractContextManager[None]:

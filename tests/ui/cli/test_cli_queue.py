@@ -291,6 +291,28 @@ def test_changes_that_are_finished_at_the_same_time_are_promoted_one_over_the_ot
     assert [(one.standing, one.sent_back) for one in jobs_of(state_directory)] == [("done", False)] * 2
 
 
+@pytest.mark.whole
+@pytest.mark.spec("A4")
+def test_changes_are_promoted_in_the_order_in_which_they_were_finished(
+    repository: Pawl, tmp_path: Path, state_directory: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "config.toml").write_text("[queue]\ntogether = 9\n")
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+    root, names, working = repository.workspace, ["one", "two", "three", "four"], []
+    with writer_lock(state_directory / "locks", f"{root} landing"):
+        for name in names:
+            assert repository("queue", "add", f"write {name}.txt", "--model", writer(tmp_path, name)).code == 0
+            working.append(subprocess.Popen([*PAWL, "worker", "--drain"], cwd=root))
+            _when_all_are_at("deliver", state_directory)
+        # The place of one that dies is nobody's, and its job is resumed by whoever comes last.
+        working[1].kill()
+        working[1].wait()
+    assert [one.wait() for one in working] == [0, -signal.SIGKILL, 0, 0]
+    jobs = jobs_of(state_directory)
+    assert [one.standing for one in jobs] == ["done"] * 4
+    assert sorted(jobs, key=lambda one: one.entry) == [jobs[0], jobs[2], jobs[3], jobs[1]]
+
+
 def _when_all_are_at(node: str, state: Path) -> None:
     with Store.open(state) as store:
         while True:

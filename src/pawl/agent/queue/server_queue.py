@@ -456,17 +456,6 @@ class ServerQueue:
         self._member.told = time.monotonic()
         return True
 
-    def keep_snapshot(self, digest: str, data: bytes) -> None:
-        with self.server.transaction():
-            sql = "INSERT INTO pawl_snapshot (digest, data) VALUES (%s, %s) ON CONFLICT DO NOTHING"
-            self.server.rows(sql, (digest, data))
-
-    def snapshot(self, job: Job) -> bytes:
-        """The workspace of the job as it was sent."""
-        with self.server.transaction():
-            sql = "SELECT s.data FROM pawl_snapshot AS s JOIN pawl_job AS j ON j.snapshot = s.digest WHERE j.id = %s"
-            return bytes(self.server.rows(sql, (job.id,))[0]["data"])
-
     def keep_progress(self, lease: Lease, run: str, data: bytes) -> None:
         """The run as far as it is durable on this machine, for whoever has to go on with it elsewhere."""
         with self.server.transaction():
@@ -477,18 +466,6 @@ class ServerQueue:
                 " ON CONFLICT (job) DO UPDATE SET run = excluded.run, data = excluded.data",
                 (lease.job, run, data),
             )
-
-    def progress(self, job: Job) -> bytes | None:
-        with self.server.transaction():
-            sql = "SELECT data FROM pawl_progress WHERE job = %s AND run = %s"
-            row = self.server.first(sql, (job.id, job.run))
-        return None if row is None else bytes(row["data"])
-
-    def is_newer(self, job: Job) -> bool:
-        """Whether another machine has carried the job last."""
-        with self.server.transaction():
-            row = self.server.first("SELECT carrier FROM pawl_job WHERE id = %s", (job.id,))
-        return row is not None and row["carrier"] not in ("", self.home)
 
     def send_home(self, lease: Lease, run: str, data: bytes) -> None:
         """What another machine can do for the job is done; the rest is done where its workspace is."""

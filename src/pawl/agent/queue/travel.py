@@ -57,8 +57,28 @@ def sent(shop: Project, queue: ServerQueue) -> str:
     except TooLarge:
         return ""
     digest = blob_digest(data)
-    queue.keep_snapshot(digest, data)
+    with queue.server.transaction():
+        sql = "INSERT INTO pawl_snapshot (digest, data) VALUES (%s, %s) ON CONFLICT DO NOTHING"
+        queue.server.rows(sql, (digest, data))
     return digest
+
+
+def _as_sent(queue: ServerQueue, job: Job) -> bytes:
+    """The workspace of the job."""
+    with queue.server.transaction():
+        sql = "SELECT s.data FROM pawl_snapshot AS s JOIN pawl_job AS j ON j.snapshot = s.digest WHERE j.id = %s"
+        return bytes(queue.server.rows(sql, (job.id,))[0]["data"])
+
+
+def _from_elsewhere(queue: ServerQueue, job: Job) -> bytes | None:
+    """The run of the job as far as another machine has carried it last; None where none has."""
+    with queue.server.transaction():
+        row = queue.server.first(
+            "SELECT p.data FROM pawl_job AS j JOIN pawl_progress AS p ON p.job = j.id AND p.run = %s"
+            " WHERE j.id = %s AND j.carrier NOT IN ('', %s)",
+            (job.run, job.id, queue.home),
+        )
+    return None if row is None else bytes(row["data"])
 
 
 def _commit(shop: Project) -> tuple[dict[str, Any] | None, list[Node]]:
@@ -104,7 +124,7 @@ def workspace_of(config: Config, queue: object, job: Job) -> Path:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with Project.open(config, folder) as shop:
         if not shop.entries(limit=1):
-            head, contents = _unpacked(queue.snapshot(job))
+            head, contents = _unpacked(_as_sent(queue, job))
             for content in contents:
                 shop.store.blobs.put(content)
             try:
@@ -142,12 +162,10 @@ def arrive(shop: Project, queue: object, job: Job) -> str | None:
         return known
     if known and not queue.is_of(job.held, known):
         raise Refused(f"the run {known} is not one of job {job.id}", advice="cancel the job")
-    if not queue.is_newer(job):
-        return known
     if known and shop.entries(run=known):
         # It was promoted here, and its machine died before it could tell.
         return known
-    data = queue.progress(job)
+    data = _from_elsewhere(queue, job)
     if data is None:
         return known
     head, contents = _unpacked(data)
