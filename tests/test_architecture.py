@@ -63,10 +63,10 @@ OUTERMOST = frozenset({"benchmarks/repair_package.py", "benchmarks/repair_right.
 
 ROOM_LINES = {
     "ui": 14200,  # `pawl queue`; specifications; what a session leaves; its commands in the page, and bounds of that.
-    "agent": 23260,  # Issues of other specifications; workers of a queue that agree, in order of arrival.
+    "agent": 23480,  # Issues of other specifications; workers of a queue that agree, in order of arrival.
     "repair": 11550,  # Reports that a project makes itself; clues beside the tests; stages of a search.
     "checks": 12150,  # Answers in data, what tests lean on; commands and variables of CI, for every language.
-    "code": 7060,  # Imports without an index; an edit is tried before it is made; words of pieces that are gone.
+    "code": 7100,  # Imports without an index; an edit is tried before it is made; words of pieces that are gone.
     "models": 7364,  # Which file a copied line is of; traces that go on in another process.
     "workspace": 8020,  # Commits that travel; interpreters and servers against an agent that rewrites them.
     "sandbox": 2720,

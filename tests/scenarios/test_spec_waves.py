@@ -380,8 +380,10 @@ def test_a_project_of_spec_kit_is_analyzed_and_executed_as_it_is_and_feeds_the_m
     bank = {name: story.git("show", f"HEAD:.pawl/memory/{name}.md") for name in ("progress", "decisions", "project")}
     assert "002-stats, wave 2: T002 Count words" in bank["progress"]
     assert "002-stats: str.split" in bank["decisions"] and "I. Library-First" in bank["project"]
-    # Whoever comes next is told first.
-    story.model_says({"match": {"user": "002-stats: str.split"}, "answer": {"text": "By str.split, as decided."}})
+    # Whoever comes next is told first, where the user trusts what the repository says.
+    assert story.pawl("trust").code == 0
+    places = ({place: "002-stats: str.split"} for place in ("system", "user"))
+    story.model_says(*({"match": place, "answer": {"text": "By str.split, as decided."}} for place in places))
     assert "as decided" in story.pawl("ask", "How are words counted?", "--model", story.model).out
 
 
