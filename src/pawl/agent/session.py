@@ -242,6 +242,8 @@ class Session:
     def go_on(self, begins: Callable[[str], tuple[str, ...]] = lambda text: ()) -> Report | None:
         """Carries out the next follow-up, whose words `begins` is told and adds context to; None when there is none, or
         while the present request is not at its end."""
+        # What the user does before the next run is no part of the last one.
+        self.shop.run_id = new_run_id()
         if not self._still:
             return None
         # Said after the last step of the run: nobody takes these words but the next request.

@@ -283,6 +283,63 @@ def test_the_model_is_told_of_edits_and_undone_entries_also_by_what_was_queued_a
         assert seen.finish() == 0
 
 
+SEEN = """
+[[turn]]
+match = { user = "after one", system = "created fresh.txt" }
+answer = "Told of one."
+[[turn]]
+match = { user = "after two", system = "deleted deep/er/thing.py" }
+answer = "Told of two."
+[[turn]]
+match = { user = "after three", system = "edited 'two words.txt'; read a file again" }
+answer = "Told of three."
+[[turn]]
+match = { user = "after four", system = "promote 1: sh -c 'echo 1 >> notes.txt' (notes.txt)" }
+answer = "Told of four."
+[[turn]]
+match = { user = "after five", system = "entry 3: sh -c 'echo 2 >> app.py' (app.py)" }
+answer = "Told of five."
+[[turn]]
+match = { user = "after six", system = "the user did this" }
+answer = "Told of what was told before."
+[[turn]]
+times = 0
+answer = "Told of nothing."
+"""
+
+
+@pytest.mark.whole
+def test_the_model_is_told_of_new_and_deleted_files_and_of_what_was_promoted_by_hand_or_elsewhere(place: Place):
+    project = place.workspace
+    (project / "two words.txt").write_text("first\n")
+    place.piped(words=("run", "--", "sh", "-c", "echo 1 >> notes.txt"))
+    with place.open("--model", place.model(SEEN), "--mode", "chat", columns=100) as seen:
+
+        def then(count: str) -> None:
+            seen.type(f"what is there after {count}?\r")
+            seen.expect(f"Told of {count}.")
+            seen.expect_idle()
+
+        seen.expect_status("chat")
+        then("nothing")
+        (project / "fresh.txt").write_text("new\n")
+        then("one")
+        (project / "deep/er/thing.py").unlink()
+        then("two")
+        (project / "two words.txt").write_text("second\n")
+        then("three")
+        seen.type("/promote 1\r")
+        seen.expect("promoted as entry")
+        seen.expect_idle()
+        then("four")
+        place.piped(words=("run", "--apply", "--", "sh", "-c", "echo 2 >> app.py"))
+        then("five")
+        seen.type("what is there after six?\r")
+        seen.expect("Told of nothing.", times=2)
+        seen.type("\x04")
+        assert seen.finish() == 0
+
+
 TWICE = """
 [[turn]]
 match = { user = "Task 1 of 2", answered = [] }

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from pawl.core.change import REVERSALS
+from pawl.core.change import Entry, EntryKind
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.text import one_line
 
@@ -20,6 +20,9 @@ MOST_NAMED = 10
 """Files that are named; the rest is counted."""
 MOST_ENTRIES = 100
 """Entries since the last request that are looked at."""
+QUICK = 0.3
+"""Seconds in which a workspace is looked through again for each request."""
+Stamp = tuple[int, int]
 WRITING = 5 * 10**9
 """Nanoseconds in which a promotion has written its files."""
 HEAD = "Since the last request the user did this, which you have not seen:"
@@ -28,38 +31,80 @@ HEAD = "Since the last request the user did this, which you have not seen:"
 @dataclass(slots=True)
 class Meanwhile:
     notes: list[str] = field(default_factory=list)
+    told_entries: set[int] = field(default_factory=set)
+    """Entries that a note tells of."""
+    quick: bool = True
+    """The workspace is looked through again for each request; a larger one once."""
+    _paths: tuple[str, ...] = ()
+    _stamps: dict[str, Stamp] | None = None
+    """The files as they stood when the last request began; None in a conversation that was taken up again."""
+    _active: frozenset[int] | None = None
+    """The entries that stood then."""
     _since: int = field(default_factory=time.time_ns)
-    """When the last request began, in nanoseconds: what the user changes while it works counts too."""
+    """When that was, in nanoseconds: what the user changes while it works counts too."""
 
     def resume(self, last: str) -> None:
         """A conversation continues in which something was said at that time last."""
-        self._since = _nanoseconds(last)
+        self._since, self._stamps, self._active = _nanoseconds(last), None, None
 
-    def told(self, shop: Project, paths: Iterable[str], *, talking: bool) -> tuple[str, ...]:
-        """The text for the model, once; `talking` where a conversation goes on that knows the files as they were."""
-        lines = [*self.notes, *(self._changed(shop, paths) if talking else ())]
+    def paths(self, shop: Project) -> tuple[str, ...]:
+        """Every file that may be named to a model."""
+        from pawl.agent.instructions import paths_of
+
+        if self.quick:
+            started = time.monotonic()
+            self._paths = paths_of(shop)
+            self.quick = time.monotonic() - started < QUICK
+        return self._paths
+
+    def told(self, shop: Project, conversation: str) -> tuple[str, ...]:
+        """The text for the model, once; without a conversation it knows nothing that could have changed."""
+        stamps = {path: stamp for path in self.paths(shop) if (stamp := _stamp(shop.workspace, path))}
+        entries = shop.entries(limit=MOST_ENTRIES)
+        lines = [*self.notes, *(self._changed(shop, conversation, stamps, entries) if conversation else ())]
         self.notes.clear()
-        self._since = time.time_ns()
+        self._since, self._stamps = time.time_ns(), stamps
+        self._active = frozenset(one.id for one in entries if one.active)
         return ("\n".join([HEAD, *(f"- {line}" for line in lines)]),) if lines else ()
 
-    def _changed(self, shop: Project, paths: Iterable[str]) -> Iterator[str]:
-        newer = [one for one in shop.entries(limit=MOST_ENTRIES) if _nanoseconds(one.created) > self._since]
+    def _changed(
+        self, shop: Project, conversation: str, stamps: Mapping[str, Stamp], entries: Sequence[Entry]
+    ) -> Iterator[str]:
+        own = {one.run for one in shop.store.transcripts.messages(conversation) if one.run}
         written: dict[str, int] = {}
-        for entry in reversed(newer):
+        for entry in reversed([one for one in entries if self._is_new(one)]):
             files = sorted(shop.changes(entry).paths)
-            written.update(dict.fromkeys(files, _nanoseconds(entry.created) + WRITING))
-            if entry.kind in REVERSALS:
-                yield f"{one_line(entry.title, 80)} ({_some(files)})"
-        edited = [path for path in paths if _changed(shop.workspace, path) > written.get(path, self._since)]
+            made = _nanoseconds(entry.created)
+            written.update(dict.fromkeys(files, (made if made > self._since else time.time_ns()) + WRITING))
+            if entry.run not in own and entry.id not in self.told_entries and entry.kind is not EntryKind.MEMORY:
+                yield f"entry {entry.id}: {one_line(entry.title, 80)} ({_some(files)})"
+        before = self._stamps
+        edited = [
+            path
+            for path, stamp in stamps.items()
+            if stamp[0] > written.get(path, self._since if before is None else 0)
+            and (before is None or (path in before and before[path] != stamp))
+        ]
         if edited:
             yield f"edited {_some(edited)}; read a file again before you change it"
+        if before is not None:
+            created = [path for path, stamp in stamps.items() if path not in before and stamp[0] > written.get(path, 0)]
+            deleted = [path for path in before if path not in stamps and path not in written]
+            yield from (f"{word} {_some(some)}" for word, some in (("created", created), ("deleted", deleted)) if some)
+
+    def _is_new(self, entry: Entry) -> bool:
+        if self._active is None:
+            return _nanoseconds(entry.created) > self._since
+        return entry.active and entry.id not in self._active
 
 
-def _changed(workspace: str, path: str) -> int:
+def _stamp(workspace: str, path: str) -> Stamp | None:
+    """When it was written and how long it is; None where it is gone."""
     try:
-        return os.lstat(os.path.join(workspace, path)).st_mtime_ns
+        found = os.lstat(os.path.join(workspace, path))
     except OSError:
-        return 0
+        return None
+    return found.st_mtime_ns, found.st_size
 
 
 def _nanoseconds(when: str) -> int:
@@ -68,4 +113,5 @@ def _nanoseconds(when: str) -> int:
 
 def _some(names: list[str]) -> str:
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
+    shown = (one_line(name, 200) for name in names[:MOST_NAMED])
+    return ", ".join(repr(name) if " " in name else name for name in shown) + more

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from argparse import ArgumentParser
 from collections.abc import Callable
 from pathlib import Path
@@ -43,8 +42,6 @@ def words(parser: ArgumentParser) -> None:
 DECLARED = {
     "session": Command(words=words, example="pawl session -c\n  pawl session -r c0ffee12 --fork-session", read=mixed)
 }
-QUICK = 0.3
-"""Seconds in which a workspace is looked through again after each run; a larger one only at the start."""
 
 
 def session(config: Config, workspace: Path, call: Call) -> int:
@@ -117,12 +114,8 @@ def begin(sitting: TerminalSession) -> None:
 
 def look_for_files(sitting: TerminalSession) -> None:
     """Files that can be named with `@`, and the commands that are files."""
-    from pawl.agent.instructions import paths_of
-
     shop = sitting.session.shop
-    started = time.monotonic()
-    paths = paths_of(shop)
-    sitting.shared.looks_again = time.monotonic() - started < QUICK
+    paths = sitting.meanwhile.paths(shop)
     sitting.shared.paths = tuple(path for path in paths if one_line(path) == path and len(path.split()) == 1)
     sitting.shared.commands = commands_of(sitting.config, shop.workspace)
 

@@ -64,8 +64,6 @@ class Shared:
     """The model that the next request would ask; empty without one, None until that is known."""
     paths: tuple[str, ...] = ()
     """The files that can be named."""
-    looks_again: bool = False
-    """They are looked for after each job, because that is quick here."""
     commands: Commands = field(default_factory=Commands)
     waits: str = ""
     """The run that waits for an answer."""
@@ -293,7 +291,7 @@ class TerminalSession:
         work, listens = job
         try:
             work()
-            if self.shared.looks_again and not self.left.is_set():
+            if self.meanwhile.quick and not self.left.is_set():
                 self.look_again(self)
         except PawlError as error:
             self.tell_error(error)
@@ -364,7 +362,7 @@ class TerminalSession:
 
     def _done_meanwhile(self) -> tuple[str, ...]:
         """The user's own actions since the last request, for the next one."""
-        return self.meanwhile.told(self.session.shop, self.shared.paths, talking=bool(self.wishes.conversation))
+        return self.meanwhile.told(self.session.shop, self.wishes.conversation)
 
     @contextmanager
     def _heard(self) -> Iterator[None]:

@@ -470,7 +470,9 @@ class WorkActions:
             show_diff(self._out, ran.capture.changes, shop.store.blobs)
             promote = agreed(self._face, "promote this?")
         landing = land(shop, ran, allow_protected=False) if promote else keep(shop, ran)
-        sitting.promoted.extend([landing.promotion.entry] if landing.promotion else [])
+        promoted = [landing.promotion.entry] if landing.promotion else []
+        sitting.promoted.extend(promoted)
+        sitting.meanwhile.told_entries.update(promoted)
         if ran.capture.changes or landing.held:
             tell_landing(self._out, shop.store.blobs, ran, landing, failed=False, listed=True)
         came = "its changes were promoted" if landing.promotion else "its changes were not promoted"

@@ -345,7 +345,6 @@ class Api:
         saved = await self._reader.run(lambda shop: workspace_view.save(shop, change, text))
         if isinstance(entry := saved["entry"], int):
             self._session.promoted.append(entry)
-            self._session.meanwhile.notes.append(f"edited {path}; read it again before you change it")
             self._session.changed()
         return saved
 

@@ -283,7 +283,7 @@ class WebSession:
 
     def _told(self, text: str = "") -> tuple[str, ...]:
         """The user's own actions since the last request, for the next one."""
-        return self.meanwhile.told(self.session.shop, (), talking=bool(self.wishes.conversation))
+        return self.meanwhile.told(self.session.shop, self.wishes.conversation)
 
     def ask(self, question: str, draft: str | None, *, shown: str = "", why: str = "") -> str | None:
         """Wait for the user's word in the page; None where they stop it."""
