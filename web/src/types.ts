@@ -142,6 +142,10 @@ export interface Attempt {
   paths: string[];
   refused: string[];
   better?: boolean;
+  /** The model's own account, the first changed lines, and what the checks found. */
+  said?: string;
+  diff?: string[];
+  messages?: string[];
   cost?: number | null;
   cost_usd?: number | null;
   tokens: number;

@@ -187,6 +187,17 @@ class History:
             raise NothingToDo(f"nothing was done since {point}", advice="see 'pawl history'")
         return self._reverse(entries, self._new(EntryKind.RESTORE, f"restore {point}"), wish)
 
+    def between(self, after: int, until: int | None = None) -> ChangeSet:
+        """What the entries after one have changed, up to another or to the newest, as one change set."""
+        before: Nodes = {}
+        now: Nodes = {}
+        for entry in reversed(self._done()):
+            if after < entry.id <= (entry.id if until is None else until) and not entry.pruned:
+                for change in self.journal.changes(entry.id):
+                    before.setdefault(change.path, change.before)
+                    now[change.path] = change.after
+        return difference(before, now)
+
     def checkpoint(
         self,
         name: str,
@@ -198,13 +209,6 @@ class History:
         """Marks this point of the history; a name that is taken is an error. A run gives the `changes` of its bench."""
         done = self._done()
         earlier = [one.after_entry for one in self.journal.checkpoints(self.workspace) if not one.run]
-        since = earlier[0] if earlier else 0
-        before: Nodes = {}
-        after: Nodes = {}
-        for entry in reversed([entry for entry in done if entry.id > since and not entry.pruned]):
-            for change in self.journal.changes(entry.id):
-                before.setdefault(change.path, change.before)
-                after[change.path] = change.after
         return self.journal.add_checkpoint(
             Checkpoint(
                 id=0,
@@ -212,7 +216,7 @@ class History:
                 name=name,
                 created="",
                 after_entry=done[0].id if done else 0,
-                changes=difference(before, after) if changes is None else changes,
+                changes=self.between(earlier[0] if earlier else 0) if changes is None else changes,
                 progress=progress or {},
                 verification=verification or {},
                 policy=self.policy,

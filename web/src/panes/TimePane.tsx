@@ -7,22 +7,27 @@ import {
   Card,
   Check,
   Dialog,
+  DiffSwitch,
+  DiffView,
   Empty,
   Field,
+  ModelSays,
+  Output,
   Select,
   Spinner,
   Table,
   Trouble,
   toast,
+  useDiffMode,
   useLoaded,
 } from "../components";
 import type { RunView } from "../events/reduce";
 import { change, isAtWork, promote, setConversation, useStore } from "../events/store";
-import { clock, DELIVERY, day, plural, seconds } from "../format";
-import type { Attempt, ChangeRow, Checkpoint, Entry, Report, RunRow } from "../types";
+import { clock, DELIVERY, day, plain, plural, seconds } from "../format";
+import type { Attempt, Change, Checkpoint, Entry, Report, RunRow } from "../types";
 import { Delivery, EntryDiff } from "../work/Delivery";
 import { JobsCard } from "./JobsCard";
-import { compared, type Point, points } from "./points";
+import { compared, type Mark, marks, type Point, points } from "./points";
 import { SpecCard } from "./SpecCard";
 
 /** Runs, entries and checkpoints in the order of time; each can be looked at and come back to. */
@@ -61,7 +66,9 @@ export default function TimePane() {
         {loaded.loading && !loaded.value && <Spinner />}
         <SpecCard onRun={(run) => setChosen(`r${run}`)} />
         {loaded.value?.length === 0 && <Empty>Nothing was done in this workspace yet.</Empty>}
-        {point && <Look point={point} runs={runs} act={act} onClose={() => setChosen("")} />}
+        {point && (
+          <Look point={point} runs={runs} marked={marks(loaded.value ?? [])} act={act} onClose={() => setChosen("")} />
+        )}
         {[...days].map(([name, list]) => (
           <ol key={name} className="timeline" aria-label={name}>
             <li className="day">{name}</li>
@@ -117,13 +124,35 @@ function Attempts({ attempts, tiers }: { attempts: readonly Attempt[]; tiers: re
               tier {one.tier + 1} {tiers[one.tier]?.name} <span className="dim">{tiers[one.tier]?.left}</span>
             </div>
           )}
-          <span className="dim">
-            attempt {at + 1}: {one.mode} {one.model} – {one.ended}
-            {one.failing && `, ${plural(one.failing.length, "test")} failing`}, {seconds(one.seconds)}
-          </span>
+          <details>
+            <summary className="dim">
+              attempt {at + 1}: {one.mode} {one.model} – {one.ended}
+              {one.failing && `, ${plural(one.failing.length, "test")} failing`}, {seconds(one.seconds)}
+            </summary>
+            <AttemptLook attempt={one} name={`attempt ${at + 1}`} />
+          </details>
         </li>
       ))}
     </ol>
+  );
+}
+
+/** What is kept of an attempt: its bench is gone. */
+function AttemptLook({ attempt: one, name }: { attempt: Attempt; name: string }) {
+  const found = [...one.refused, ...(one.messages ?? []), ...(one.failing ?? []).map((test) => `fails: ${test}`)];
+  return (
+    <>
+      {one.said && <ModelSays text={one.said} />}
+      {one.diff && one.diff.length > 0 ? (
+        <>
+          <span className="dim">{one.paths.join(", ")}</span>
+          <Output label={`the first lines that ${name} changed`} text={plain(one.diff.join("\n"))} />
+        </>
+      ) : (
+        <span className="dim">nothing was changed</span>
+      )}
+      {found.length > 0 && <Output label={`what the checks said to ${name}`} text={plain(found.join("\n"))} />}
+    </>
   );
 }
 
@@ -170,11 +199,13 @@ const STATE: Record<string, string> = { done: "promoted", captured: "kept" };
 function Look({
   point,
   runs,
+  marked,
   act,
   onClose,
 }: {
   point: Point;
   runs: RunRow[];
+  marked: Mark[];
   act: (words: string[]) => Promise<boolean>;
   onClose: () => void;
 }) {
@@ -183,8 +214,10 @@ function Look({
       ✕
     </Button>
   );
-  if (point.kind === "run") return <RunLook key={point.run.id} id={point.run.id} runs={runs} close={close} />;
-  if (point.kind === "checkpoint") return <CheckpointLook checkpoint={point.checkpoint} act={act} close={close} />;
+  if (point.kind === "run")
+    return <RunLook key={point.run.id} id={point.run.id} runs={runs} marked={marked} act={act} close={close} />;
+  if (point.kind === "checkpoint")
+    return <CheckpointLook key={point.key} checkpoint={point.checkpoint} marked={marked} act={act} close={close} />;
   const { entry } = point;
   const id = String(entry.id);
   const stands = entry.state === "done";
@@ -193,7 +226,7 @@ function Look({
       title={`Entry ${id}: ${entry.title}`}
       actions={
         <>
-          {stands && <WayBack point={["--entry", id]} act={act} />}
+          {stands && <WayBack key={id} after={entry.id} marked={marked} act={act} />}
           {stands && entry.reversed_by === null && <Button onClick={() => act(["undo", id])}>Undo</Button>}
           {entry.state === "captured" && (
             <Button onClick={() => attempt(async () => toast(await promote(id)))}>Promote</Button>
@@ -225,7 +258,13 @@ function Comparison({ report, runs }: { report: Report; runs: RunRow[] }) {
   );
 }
 
-function RunLook({ id, runs, close }: { id: string; runs: RunRow[]; close: React.ReactNode }) {
+interface Looked {
+  marked: Mark[];
+  act: (words: string[]) => Promise<boolean>;
+  close: React.ReactNode;
+}
+
+function RunLook({ id, runs, marked, act, close }: { id: string; runs: RunRow[] } & Looked) {
   const report = useLoaded(() => get<Report>(`/runs/${id}`), id);
   const live = useStore((store) => store.runs.get(id));
   const attempts = live?.attempts.length ? live.attempts : (report.value?.loop?.attempts ?? []);
@@ -243,6 +282,7 @@ function RunLook({ id, runs, close }: { id: string; runs: RunRow[]; close: React
               Its conversation
             </Button>
           )}
+          {report.value?.entry != null && <WayBack after={report.value.entry} marked={marked} act={act} />}
           {close}
         </>
       }
@@ -255,21 +295,13 @@ function RunLook({ id, runs, close }: { id: string; runs: RunRow[]; close: React
   );
 }
 
-function CheckpointLook({
-  checkpoint,
-  act,
-  close,
-}: {
-  checkpoint: Checkpoint;
-  act: (words: string[]) => Promise<boolean>;
-  close: React.ReactNode;
-}) {
+function CheckpointLook({ checkpoint, marked, act, close }: { checkpoint: Checkpoint } & Looked) {
   return (
     <Card
       title={`Checkpoint ${checkpoint.name}`}
       actions={
         <>
-          <WayBack point={[checkpoint.name]} act={act} />
+          <WayBack after={checkpoint.after_entry ?? 0} name={checkpoint.name} marked={marked} act={act} />
           {close}
         </>
       }
@@ -282,31 +314,57 @@ function CheckpointLook({
   );
 }
 
-/** Back to a point: what that would change, and doing it. */
-function WayBack({ point, act }: { point: string[]; act: (words: string[]) => Promise<boolean> }) {
-  const [compared, setCompared] = useState<ChangeRow[] | null>(null);
-  const compare = () =>
-    attempt(async () =>
-      setCompared((await command<{ changes: ChangeRow[] }>("restore", ...point, "--dry-run")).changes),
-    );
+/** The point after an entry beside the present or another point, and the way back to it. */
+function WayBack({ after, name, marked, act }: { after: number; name?: string; marked: Mark[]; act: Looked["act"] }) {
+  const [open, setOpen] = useState(false);
+  const [other, setOther] = useState("");
+  const others = marked.filter((one) => one.after !== after);
+  const until = other === "" ? 0 : Number(other);
   return (
     <>
-      <Button onClick={compare} title="what would change if all was as it was then">
-        Compare with now
+      <Button onClick={() => setOpen(true)} title="what was changed between this point and another one">
+        Compare…
       </Button>
-      <Button onClick={() => act(["restore", ...point])} title="takes back all that was promoted since">
+      <Button
+        onClick={() => act(name ? ["restore", name] : ["restore", "--entry", String(after)])}
+        title="takes back all that was promoted since"
+      >
         Restore
       </Button>
-      <Dialog title="As it was then" open={compared !== null} onClose={() => setCompared(null)}>
-        {compared?.length === 0 && <Empty>Nothing would change.</Empty>}
-        <ul className="plain-list mono">
-          {compared?.map((one) => (
-            <li key={one.path}>
-              {one.path} <span className="added">+{one.added}</span> <span className="removed">−{one.removed}</span>
-            </li>
-          ))}
-        </ul>
+      <Dialog
+        title={name ? `Since checkpoint ${name}` : `Since entry ${after}`}
+        open={open}
+        onClose={() => setOpen(false)}
+      >
+        <Select
+          label="compare with"
+          value={other}
+          options={[["", "the present"], ...others.map((one) => [String(one.after), one.label] as [string, string])]}
+          onChange={setOther}
+        />
+        {open && (
+          <Difference after={until && until < after ? until : after} until={until < after && until ? after : until} />
+        )}
       </Dialog>
+    </>
+  );
+}
+
+/** What was changed from the point after one entry to that after another, or to the present. */
+function Difference({ after, until }: { after: number; until: number }) {
+  const [mode, setMode] = useDiffMode();
+  const loaded = useLoaded(() => get<Change>(query("/changes", { after, until })), `${after} ${until}`);
+  return (
+    <>
+      <Trouble error={loaded.error} />
+      {loaded.loading && <Spinner />}
+      {loaded.value?.files.length === 0 && <Empty>Nothing differs.</Empty>}
+      {loaded.value && loaded.value.files.length > 0 && (
+        <>
+          <DiffSwitch mode={mode} onChange={setMode} />
+          <DiffView files={loaded.value.files} mode={mode} />
+        </>
+      )}
     </>
   );
 }

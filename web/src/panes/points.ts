@@ -39,3 +39,21 @@ export function points(runs: RunRow[], entries: Entry[], checkpoints: Checkpoint
   ];
   return all.sort((one, other) => Date.parse(other.time) - Date.parse(one.time));
 }
+
+/** A point of the history that others are compared with: it stands after an entry. */
+export interface Mark {
+  after: number;
+  label: string;
+}
+
+/** The entries that were promoted and the checkpoints, each place once. */
+export function marks(all: Point[]): Mark[] {
+  const found = all.flatMap((point): Mark[] => {
+    if (point.kind === "entry" && point.entry.state === "done")
+      return [{ after: point.entry.id, label: `entry ${point.entry.id}: ${point.entry.title.slice(0, 60)}` }];
+    if (point.kind === "checkpoint")
+      return [{ after: point.checkpoint.after_entry ?? 0, label: `checkpoint ${point.checkpoint.name}` }];
+    return [];
+  });
+  return [...new Map(found.toReversed().map((one) => [one.after, one])).values()].toReversed();
+}

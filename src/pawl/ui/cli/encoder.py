@@ -158,7 +158,7 @@ def _attempt_json(one: Attempt) -> Json:
         "iteration": one.at.number,
         **picked(one, "sample mode model"),
         "ended": one.end,
-        **picked(one, "failing paths refused better"),
+        **picked(one, "failing paths refused better said diff messages"),
         "cost_usd": one.cost,
         **picked(one, "tokens seconds"),
     }

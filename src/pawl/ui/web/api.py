@@ -89,6 +89,7 @@ class Api:
             self._route("/api/runs/{run}/answer", self.answer, "POST"),
             self._route("/api/runs/{run}/resume", self.resume, "POST"),
             self._route("/api/entries/{entry:int}/change", self.entry_change),
+            self._route("/api/changes", self.changes),
             self._route("/api/events", self.events),
             self._route("/api/files", self.files),
             self._route("/api/files/all", self.all_files),
@@ -280,6 +281,11 @@ class Api:
         return await self._reader.run(
             lambda shop: workspace_view.change_json(shop.changes(shop.entry(entry)), shop.store.blobs)
         )
+
+    async def changes(self, request: Request) -> object:
+        """What was changed after one entry of the history, up to another or to the present."""
+        after, until = _number(request, "after", 0), _number(request, "until", 0)
+        return await self._reader.run(lambda shop: workspace_view.between(shop, after, until or None))
 
     async def answer(self, request: Request) -> object:
         run, given = request.path_params["run"], await _body(request)

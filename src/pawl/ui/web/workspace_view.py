@@ -22,6 +22,7 @@ from pawl.core.errors import (
     SecretRefused,
     UsageError,
 )
+from pawl.core.merge import difference
 from pawl.core.patch import content, git_patch, hunks, summary
 from pawl.core.text import is_binary
 from pawl.ui.cli.encoder import Json, path_json, picked
@@ -161,6 +162,15 @@ def change_json(changes: ChangeSet, blobs: BlobReader, digest: str = "") -> Json
         )
     patch = git_patch(changes, blobs).decode("utf-8", "backslashreplace")
     return {"digest": digest, "patch": patch, "files": files}
+
+
+def between(shop: Project, after: int, until: int | None) -> Json:
+    """What was changed between two points of the history; up to the present it is what stands in the workspace."""
+    changes = shop.history.between(after, until)
+    if until is None:
+        now = shop.promoter.nodes(changes.paths, changes.blobs)
+        changes = difference({change.path: change.before for change in changes}, now)
+    return change_json(changes, shop.store.blobs)
 
 
 def outline(shop: Project, path: str) -> list[Json]:
