@@ -194,6 +194,42 @@ def test_the_preview_is_of_another_origin_shows_errors_and_a_change_before_it_is
     assert set(tab.told("errors")) == {"the till is stuck", "missing is not defined"}
 
 
+STEP = """
+[[turn]]
+answer = { calls = [
+  { name = "strict_patch", arguments = { path = "index.html", old = "%s shop", new = "%s shop" } },
+  { name = "run_command", arguments = { command = "until grep -q %s flag; do sleep 0.1; done" } }] }
+"""
+TALK = '[[turn]]\ntimes = 0\nanswer = "It is new."\n'
+STEPS = STEP % ("Old", "First", "one") + STEP % ("First", "Second", "two") + TALK
+
+
+def test_the_preview_follows_the_bench_of_the_run_edit_by_edit_until_it_ends(
+    opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "config.toml").write_text(DEV_SERVER % free_port())
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+    site = opened({**SITE, "shop.js": "", ".gitignore": "flag\n", "flag": "zero\n"}, STEPS)
+    tab, folder = site.tab, site.pawl.workspace
+    tab.go("preview")
+    tab.button("Start the dev server").click()
+    frame = tab.frame(".preview-frame")
+    frame.text("Old shop").seen()
+    tab.ask("make it new in two steps")
+    frame.text("First shop").seen()
+    tab.status("working")
+    (folder / "flag").write_text("one\n")
+    frame.text("Second shop").seen()
+    tab.status("working")
+    assert "Old shop" in (folder / "index.html").read_text()
+    (folder / "flag").write_text("one two\n")
+    tab.status("waits for you")
+    frame.text("Second shop").seen()
+    tab.button("Reject…").click()
+    tab.css(".approval .inline-form").button("Reject").click()
+    frame.text("Old shop").seen()
+
+
 def test_settings_test_a_model_answer_what_would_happen_and_keep_memories(
     opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -130,7 +130,7 @@ class DevRequest:
     secrets: bool = False
     """The server reads `.env` and key files, as the user says."""
     run: str = ""
-    """A run that waits: what it shows is served, before it is promoted."""
+    """What this run shows is served before it is promoted, or what it has made by now."""
 
 
 def start(shop: Project, request: DevRequest) -> tuple[ServerRecord, bool]:

@@ -27,6 +27,7 @@ from pawl.core.errors import NotFound, PawlError
 from pawl.core.execution import Secrets, Stream
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted
+from pawl.core.run import RunState
 from pawl.sandbox.cancel import CancelToken
 from pawl.sandbox.forwarder import Forwarder
 from pawl.settings.config import load
@@ -76,7 +77,7 @@ def _serve(shop: Project, keeper: _Keeper, cancel: CancelToken, asked: dict[str,
         sweep(place)
     with open_bench(shop, extra_readonly=readable()) as bench:
         if asked["run"]:
-            bench.apply(shop.store.runs.work(str(asked["run"]), "shown") or ChangeSet(), shop.store.blobs)
+            bench.apply(_made(shop, str(asked["run"])), shop.store.blobs)
         provided = provide(shop, bench, PackagePolicy(install=bool(asked["install"])))
         subject = Verifier(shop=shop).subject(bench.files, bench)
         serving = found_in(subject, verify_settings(shop.config).dev_server)
@@ -106,6 +107,12 @@ def _serve(shop: Project, keeper: _Keeper, cancel: CancelToken, asked: dict[str,
         elif keeper.record.state is ServerState.STARTING:
             said = completed.stderr.text.strip().splitlines()[-1:] or [f"it ended by {completed.ending.value}"]
             keeper.told({"failed": said[0]})
+
+
+def _made(shop: Project, run: str) -> ChangeSet:
+    """What a run shows for approval; while it works, what stands on its bench by now."""
+    runs = shop.store.runs
+    return (runs.bench(run) if runs.state(run) is RunState.WORKING else runs.work(run, "shown")) or ChangeSet()
 
 
 def _taken(forwarder: Forwarder, wanted: int, services: Sequence[tuple[str, int]], registry: ServerRegistry) -> str:

@@ -131,6 +131,12 @@ class Runs(StorePart):
             return None
         return change_set(self._database.rows(f"SELECT {CHANGE_COLUMNS} FROM work_change WHERE work = ?", row))
 
+    def bench(self, run: str) -> ChangeSet | None:
+        """What stood on a bench of the run last, that of an attempt included."""
+        sql = "SELECT name FROM work WHERE run = ? AND (name = 'bench' OR name LIKE '% bench') ORDER BY id DESC"
+        row = self._database.first(sql, (run,))
+        return None if row is None else self.work(run, row[0])
+
     def progress(self, run: str) -> Row:
         """Something that differs when a step has become durable."""
         sql = "SELECT node, task, attempt, (SELECT count(*) FROM run_step WHERE run = run.id) FROM run WHERE id = ?"

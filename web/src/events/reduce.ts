@@ -57,6 +57,10 @@ export interface RunView {
   /** Whether its beginning was seen; otherwise the conversation's record tells more. */
   whole: boolean;
   request_number: number;
+  /** Counts the calls that changed files of its bench. */
+  edits: number;
+  /** The call under way has changed some. */
+  editing: boolean;
 }
 
 export interface EventState {
@@ -94,6 +98,8 @@ function newRun(id: string, time: string): RunView {
     report: null,
     whole: false,
     request_number: 0,
+    edits: 0,
+    editing: false,
   };
 }
 
@@ -194,6 +200,11 @@ function apply(run: RunView, { type, body, time }: StreamEvent, id: number): voi
       break;
     case "ToolEnded":
       endTool(run, body, id);
+      run.edits += Number(run.editing);
+      run.editing = false;
+      break;
+    case "FilesChanged":
+      run.editing = true;
       break;
     case "Steered":
       add({ id, kind: "said", text: body.text, steered: true });

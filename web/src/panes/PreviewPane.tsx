@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "react";
 import { get, post } from "../api";
-import { attempt, Badge, Button, Empty, Output, Spinner, Trouble, useLoaded } from "../components";
+import { attempt, Badge, Button, Check, Empty, Output, Spinner, Trouble, useLoaded } from "../components";
 import { useStore } from "../events/store";
 import { plain, plural } from "../format";
 import { OWN } from "../OwnPage";
@@ -32,17 +32,24 @@ export default function PreviewPane() {
     setBusy(what);
     await attempt(() => post(`/preview/${what === "stop" ? "stop" : "start"}`, given));
     setBusy("");
-    setKey(key + 1);
+    setKey((old) => old + 1);
   };
-  // A file that is replaced, as a promotion does, is seen by a server that starts anew.
+  // While a run works its bench is served, as it stands after each edit; afterwards the workspace. A file that is
+  // replaced, as a promotion does, is seen by a server that starts anew.
+  const [follows, setFollows] = useState(true);
+  const live = useStore(({ session }) => (session?.working ? session.run : session?.elsewhere[0]) ?? "");
+  const edits = useStore((store) => store.runs.get(live)?.edits ?? 0);
   const entry = useStore((store) => store.session?.entry ?? 0);
-  const served = useRef(entry);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only another entry is a reason
+  const bench = follows && edits > 0 ? live : "";
+  const aim = useSettled(bench ? `${bench} ${edits}` : `entry ${entry}`);
+  const served = useRef(aim);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only another aim is a reason, once nothing is under way
   useEffect(() => {
-    const moved = served.current !== entry;
-    served.current = entry;
-    if (moved && value?.running && !OWN) void act("start", { anew: true });
-  }, [entry]);
+    // The work of a run that waits for an answer stays in sight.
+    if (busy || served.current === aim || (waiting && !bench)) return;
+    served.current = aim;
+    if (value?.running && !OWN) void act("start", { anew: true, run: bench });
+  }, [aim, busy, waiting]);
   const change = waiting?.question.kind === "change" ? waiting.run : "";
   return (
     <>
@@ -52,7 +59,7 @@ export default function PreviewPane() {
             Stop
           </Button>
         ) : (
-          <Button busy={busy === "start"} tone="primary" onClick={() => act("start")}>
+          <Button busy={busy === "start"} tone="primary" onClick={() => act("start", { run: bench })}>
             Start the dev server
           </Button>
         )}
@@ -66,6 +73,7 @@ export default function PreviewPane() {
           </Button>
         )}
         {value?.running && <Button onClick={() => setKey(key + 1)}>Reload</Button>}
+        {!OWN && <Check label="follow the run" checked={follows} onChange={setFollows} />}
         {value?.framework && <Badge>{value.framework}</Badge>}
         {value?.url && <span className="mono dim ellipsis">{value.url.split("#")[0]}</span>}
         {busy && <Spinner label="the dev server starts" />}
@@ -105,7 +113,7 @@ export default function PreviewPane() {
 }
 
 /** A count that has stood still for a moment: several edits are one reload. */
-function useSettled(value: number): number {
+function useSettled<T>(value: T): T {
   const [settled, setSettled] = useState(value);
   useEffect(() => {
     const timer = setTimeout(() => setSettled(value), SETTLED);
