@@ -86,3 +86,8 @@ def test_what_is_no_document_comes_as_it_is():
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1:1", "localhost"])
 def test_another_name_is_not_answered(host: str):
     assert answered(b"", host=host).startswith(b"HTTP/1.1 421")
+
+
+def test_errors_are_told_to_the_page_under_either_name_of_loopback():
+    said = answered(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + DOCUMENT)
+    assert b'["http://127.0.0.1:4000", "http://localhost:4000"]' in said

@@ -189,14 +189,10 @@ class History:
 
     def between(self, after: int, until: int | None = None) -> ChangeSet:
         """What the entries after one have changed, up to another or to the newest, as one change set."""
-        before: Nodes = {}
-        now: Nodes = {}
-        for entry in reversed(self._done()):
-            if after < entry.id <= (entry.id if until is None else until) and not entry.pruned:
-                for change in self.journal.changes(entry.id):
-                    before.setdefault(change.path, change.before)
-                    now[change.path] = change.after
-        return difference(before, now)
+        entries = [one for one in reversed(self._done()) if after < one.id <= (until or one.id) and not one.pruned]
+        steps = [change for one in entries for change in self.journal.changes(one.id)]
+        before = {change.path: change.before for change in reversed(steps)}
+        return difference(before, {change.path: change.after for change in steps})
 
     def checkpoint(
         self,

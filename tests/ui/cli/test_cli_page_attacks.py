@@ -167,7 +167,38 @@ def test_every_answer_tells_the_browser_what_the_page_may_do(tab: Page):
         assert "frame-ancestors 'none'" in headers["content-security-policy"] and "server" not in headers
     first, second = tab.ask("GET", "/"), tab.ask("GET", "/")
     assert b"__NONCE__" not in first.body and first.body != second.body
-    assert "unsafe" not in first.headers["content-security-policy"]
+    policy = first.headers["content-security-policy"]
+    assert "unsafe" not in policy and "require-trusted-types-for 'script'; trusted-types 'none'" in policy
+    assert first.headers["cross-origin-opener-policy"] == first.headers["cross-origin-resource-policy"] == "same-origin"
+    assert not any("set-cookie" in tab.ask("GET", path).headers for path in ("/", "/api/state", "/nowhere"))
+
+
+@pytest.mark.attack("A56")
+@pytest.mark.parametrize("site", ["same-site", "cross-site"])
+def test_another_port_of_this_machine_is_another_page(tab: Page, site: str):
+    for method, path, body in (("GET", "/api/state", None), ("POST", "/api/requests", {"text": "x"})):
+        assert tab.ask(method, path, body, Sec_Fetch_Site=site).status == 403
+    assert tab.get("/api/runs") == []
+
+
+@pytest.mark.attack("A55")
+def test_it_listens_on_loopback_alone(tab: Page):
+    listening = [f"{tab.port:04X}"]
+    rows = [line.split() for line in Path(f"/proc/{tab.process.pid}/net/tcp").read_text().splitlines()[1:]]
+    own = [row[1] for row in rows if row[3] == "0A" and row[1].endswith(listening[0])]
+    assert own == [f"0100007F:{listening[0]}"]
+    six = Path(f"/proc/{tab.process.pid}/net/tcp6")
+    assert not six.exists() or f":{listening[0]} " not in six.read_text()
+
+
+@pytest.mark.attack("A60", "A20")
+def test_a_sandboxed_command_finds_no_token_and_no_server(tab: Page):
+    reach = f"python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", {tab.port}), 5)' 2>&1"
+    assert tab.post("/api/requests", {"text": f"!env; cat /proc/*/environ /proc/*/cmdline; {reach} && echo in"})
+    assert until(lambda: not tab.get("/api/state")["working"], PATIENCE)
+    said = tab.get("/api/told")[-1]["text"]
+    assert "PATH=" in said and tab.token not in said
+    assert "Error" in said and "\n  in\n" not in said
 
 
 def test_commands_that_are_not_for_a_page_are_refused(tab: Page):

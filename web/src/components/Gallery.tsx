@@ -2,7 +2,8 @@ import { useState } from "react";
 import * as library from ".";
 import { parsePatch } from "./diff";
 
-const { Badge, Button, Card, Check, Dialog, DiffSwitch, DiffView, Empty, Field, Markdown, ModelSays, Rows } = library;
+const { Badge, Button, Card, Check, Dialog, DiffSwitch, DiffView, Empty, Field, Markdown, ModelSays, Output, Rows } =
+  library;
 const { Plot, Select, Spinner, Table, Tabs, Tree, Trouble, toast, useDiffMode } = library;
 
 const PATCH = `--- a/prices.py
@@ -105,6 +106,9 @@ export default function Gallery() {
       </Card>
       <Card title="DiffView" actions={<DiffSwitch mode={mode} onChange={setMode} />}>
         <DiffView files={parsePatch(PATCH)} mode={mode === "whole file" ? "inline" : mode} />
+      </Card>
+      <Card title="Output">
+        <Output label="an example of output" text={"2 passed\n1 failed"} />
       </Card>
       <Card title="Markdown">
         <Markdown text={TEXT} />

@@ -1,11 +1,25 @@
 import { renderToStaticMarkup } from "react-dom/server";
 import { describe, expect, it } from "vitest";
+import skill from "../../.pawl/skills/page/SKILL.md?raw";
 import type { ChangedFile } from "../types";
 import { DiffView } from "./DiffView";
 import { answerHunks, choose, editOf, numbers, pairs, parsePatch, rows, standing } from "./diff";
+import gallery from "./Gallery.tsx?raw";
+import * as library from "./index";
 import { Markdown } from "./Markdown";
 import { safeAddress, splitBlocks } from "./markdown";
 import { niceTop } from "./Plot";
+
+describe("the library", () => {
+  it("is shown by the gallery and named by the skill, part by part", () => {
+    const parts = Object.keys(library).filter((name) => /^[A-Z]/.test(name));
+    expect(parts.length).toBeGreaterThan(15);
+    const tags = new Set([...gallery.matchAll(/<(\w+)/g)].map(([, name]) => name));
+    // The place of toasts is in the shell; the gallery makes some.
+    expect(parts.filter((name) => !tags.has(name) && name !== "Toasts")).toEqual([]);
+    expect(parts.filter((name) => !skill.includes(`\`${name}\``))).toEqual([]);
+  });
+});
 
 const html = (text: string) => renderToStaticMarkup(<Markdown text={text} />);
 

@@ -1,9 +1,9 @@
 import { useMemo, useState } from "react";
-import { command } from "../api";
+import { command, get } from "../api";
 import { Card, Empty, Plot, Select, Spinner, Table, Trouble, useLoaded } from "../components";
 import { useStore } from "../events/store";
 import { clock, count, money, plural, seconds } from "../format";
-import type { Attempt, RequestRow } from "../types";
+import type { Attempt, Counts, RequestRow } from "../types";
 import { perRun } from "./spent";
 
 interface Audit {
@@ -30,9 +30,9 @@ export default function MoneyPane() {
   const runs = useMemo(() => perRun(requests.value?.requests ?? []).slice(-40), [requests.value]);
   const rows = (requests.value?.requests ?? []).filter((row) => !run || row.run === run);
   const labels = runs.map((one) => one.run.slice(0, 5));
-  const known = useStore((store) => store.runs);
+  const tests = useLoaded(() => get<Record<string, Counts | null>>("/tests"), key);
   const failing = runs.map(({ run: id }) => {
-    const after = known.get(id)?.report?.after;
+    const after = tests.value?.[id];
     return after ? after.failed + after.errors : null;
   });
   const pick = (at: number) => setRun(run === runs[at]!.run ? "" : runs[at]!.run);

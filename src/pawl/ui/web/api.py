@@ -84,6 +84,7 @@ class Api:
             self._route("/api/conversations", self.conversations),
             self._route("/api/conversations/{id}", self.transcript),
             self._route("/api/runs", self.runs),
+            self._route("/api/tests", self.tests),
             self._route("/api/runs/{run}", self.run),
             self._route("/api/runs/{run}/change", self.run_change),
             self._route("/api/runs/{run}/answer", self.answer, "POST"),
@@ -256,6 +257,16 @@ class Api:
                 for one in Session(shop).runs(limit=most)
             ]
         )
+
+    async def tests(self, request: Request) -> object:
+        """The counts of the last tests of each run, as far as some ran."""
+        most = min(_number(request, "limit", 40), MOST_RUNS)
+
+        def counted(shop: Project) -> Json:
+            session = Session(shop)
+            return {one.id: session.report(one.id).after for one in session.runs(limit=most)}
+
+        return await self._searches.run(counted)
 
     async def run(self, request: Request) -> object:
         run = request.path_params["run"]

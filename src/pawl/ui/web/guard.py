@@ -20,8 +20,12 @@ LARGEST_BODY = 8 << 20
 LARGEST_HEAD = 16 << 10
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data:; font-src 'self';"
-    " connect-src 'self'; frame-src http://127.0.0.1:*; base-uri 'none'; form-action 'none'; frame-ancestors {shown_by}"
+    " connect-src 'self'; frame-src http://127.0.0.1:*; base-uri 'none'; form-action 'none';"
+    " frame-ancestors {shown_by}; require-trusted-types-for 'script'; trusted-types 'none'"
 )
+"""Nothing of the page makes HTML of a text. There is no COEP: it would forbid the frame of a preview, whose server is
+the project's own and sends no header for it; nothing here needs a page that is isolated."""
+
 HEADERS = (
     ("x-content-type-options", "nosniff"),
     ("referrer-policy", "no-referrer"),

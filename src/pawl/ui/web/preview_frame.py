@@ -4,6 +4,7 @@ the page of errors in the console; all else is passed on as it is."""
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -16,7 +17,8 @@ CHUNK = 64 << 10
 DROPPED = (b"connection", b"accept-encoding", b"keep-alive", b"cache-control", b"if-modified-since", b"if-none-match")
 # After a document type of its own, so that what follows is read as the project means it.
 REPORTER = """<!doctype html><script>(() => {
-const tell = (text) => parent.postMessage({ pawlConsole: String(text).slice(0, 2000) }, %s);
+const known = %s, above = location.ancestorOrigins?.[0], page = known.includes(above) ? above : known[0];
+const tell = (text) => parent.postMessage({ pawlConsole: String(text).slice(0, 2000) }, page);
 addEventListener("error", (event) => tell(event.message || `${event.target?.tagName} could not be loaded`), true);
 addEventListener("unhandledrejection", (event) => tell(`not handled: ${event.reason}`));
 const said = console.error;
@@ -28,7 +30,8 @@ class PreviewFrame:
     """Belongs to the event loop of the server."""
 
     def __init__(self, page_port: int) -> None:
-        self._reporter = (REPORTER % f'"http://{LOOPBACK}:{page_port}"').encode()
+        origins = [f"http://{name}:{page_port}" for name in (LOOPBACK, "localhost")]
+        self._reporter = (REPORTER % json.dumps(origins)).encode()
         self._server: asyncio.Server | None = None
         self._target = 0
         self._tasks: set[asyncio.Task[None]] = set()
