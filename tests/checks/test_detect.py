@@ -174,9 +174,12 @@ def test_chosen_tests_become_one_command(tool, tests, expected):
 
 
 @pytest.mark.spec("E7", "B10")
-def test_the_tests_of_one_file_become_a_command():
+def test_the_tests_of_one_file_become_a_command(folder):
     assert commands.of_files(catalog.named("pytest"), ["tests/test_a.py"], python="py")[-1] == "tests/test_a.py"
-    assert commands.of_files(catalog.named("cargo"), ["tests/outside.rs"])[-1] == "--test=outside"
+    files = folder({"Cargo.toml": "[workspace]\n", "one/Cargo.toml": '[package]\nname = "shop-one"\n'})
+    cargo = commands.of_files(catalog.named("cargo"), ["one/tests/outside.rs", "one/src/lib.rs"], files)
+    assert cargo == ("cargo", "test", "--no-fail-fast", "--package=shop-one")
+    assert commands.of_files(catalog.named("cargo"), ["src/lib.rs"], files) == ("cargo", "test", "--no-fail-fast")
     assert commands.of_files(catalog.named("go"), ["prices/a_test.go", "prices/b_test.go"])[-2:] == (
         "-json",
         "./prices",

@@ -117,3 +117,13 @@ def test_names_that_are_alike_in_another_language_reach_nothing(tmp_path, monkey
 def test_a_file_that_nothing_leads_from_is_said_to_be_lost(tmp_path):
     found = reach(tmp_path, [ChangedLines.of("setup.cfg", b"[a]\nb = 1\n", b"[a]\nb = 2\n")])
     assert found.lost == ("setup.cfg",)
+
+
+def test_tests_that_stand_beside_what_they_test_are_files_of_tests(tmp_path):
+    source = "pub fn add(x: i32) -> i32 {\n    x + 1\n}\n\nmod tests {\n    fn adds() {}\n    fn more() {}\n}\n"
+    for path, text in {"src/lib.rs": source, "src/other.rs": "pub fn other() {}\n"}.items():
+        (tmp_path / "work" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "work" / path).write_text(text)
+    found = reach(tmp_path, [ChangedLines.of("src/lib.rs", source.encode(), source.replace("+ 1", "+ 2").encode())])
+    assert (found.tests[0].path, found.tests[0].tests) == ("src/lib.rs", 2)
+    assert "src/other.rs" not in {one.path for one in found.tests}

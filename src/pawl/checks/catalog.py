@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pawl.checks import report_readers as registry
 from pawl.checks.output import ANYWHERE, Origin, cleaned
-from pawl.checks.project_facts import NESTED_MARKS, Folder, dependencies, nested_projects, text
+from pawl.checks.project_facts import NESTED_MARKS, Folder, dependencies, nested_projects, table, text, toml
 from pawl.checks.report import TestReport
 from pawl.checks.report_readers import PARSERS
 from pawl.checks.task_files import leads_to
@@ -141,7 +141,12 @@ def all_tests(framework: Framework, *, python: str = _PYTHON) -> tuple[str, ...]
 
 
 def of_files(
-    framework: Framework, paths: Sequence[str], *, changed: Sequence[str] = (), python: str = _PYTHON
+    framework: Framework,
+    paths: Sequence[str],
+    files: Folder | None = None,
+    *,
+    changed: Sequence[str] = (),
+    python: str = _PYTHON,
 ) -> tuple[str, ...]:
     """The tests of these files, or the smallest groups around them that the framework can run.
 
@@ -154,17 +159,29 @@ def of_files(
         if not _OF_FILE.search(word):
             words.append(python if word == "{python}" else word)
             continue
-        each = (_filled((word,), _parts_of(path))[0] for path in paths)
-        words += dict.fromkeys(each)
+        parts = [_parts_of(path, files) for path in paths]
+        each = [_filled((word,), one)[0] for one in parts]
+        # Without its name there is no choosing a package: all are tested.
+        words += dict.fromkeys(each) if "{package}" not in word or all(one["package"][0] for one in parts) else ()
     return tuple(words)
 
 
-_OF_FILE = re.compile(r"\{(?:file|folder|stem)\}")
+_OF_FILE = re.compile(r"\{(?:file|folder|stem|package)\}")
 
 
-def _parts_of(path: str) -> dict[str, tuple[str, ...]]:
+def _parts_of(path: str, files: Folder | None) -> dict[str, tuple[str, ...]]:
     folder, name = posixpath.split(path)
-    return {"file": (path,), "folder": (folder,), "stem": (name.rpartition(".")[0],)}
+    package = "" if files is None else _package_of(path, files)
+    return {"file": (path,), "folder": (folder,), "stem": (name.rpartition(".")[0],), "package": (package,)}
+
+
+def _package_of(path: str, files: Folder) -> str:
+    """The name of the Cargo package that holds a file; empty where there is none."""
+    while path:
+        path = posixpath.dirname(path)
+        if name := table(toml(files, posixpath.join(path, "Cargo.toml")), "package").get("name"):
+            return str(name)
+    return ""
 
 
 def tests_language(framework: Framework, path: str) -> bool:

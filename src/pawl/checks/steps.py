@@ -234,7 +234,7 @@ def for_tests(subject: Subject, tests: Sequence[str]) -> Subject | None:
     elif framework is None:
         words = ()
     elif not framework.commands.select.each and any(subject.files.exists(test) for test in tests):
-        words = commands.of_files(framework, files, python=subject.python)
+        words = commands.of_files(framework, files, subject.files, python=subject.python)
     else:
         words = commands.some_tests(framework, tests, python=subject.python)
     given = (*variables, *words)
@@ -283,7 +283,7 @@ class Tests:
             return ()
         changed = [path for path in choice.changed if subject.files.exists(path)]
         found = [] if self.framework else [one.with_labels(ours) for one in subject.candidates]
-        usual = commands.of_files(framework, ours, changed=changed, python=subject.python)
+        usual = commands.of_files(framework, ours, subject.files, changed=changed, python=subject.python)
         variables = subject.likeliest.variables
         return (*(one for one in found if one is not None), TestCommand(words=usual, variables=variables))
 

@@ -265,6 +265,15 @@ class IndexReader:
         )
         return dict(rows.fetchall())
 
+    def tests_inside(self) -> Mapping[int, int]:
+        """The files that hold a module of tests beside what they test, as in Rust, with how many functions it has."""
+        rows = self._connection.execute(
+            "SELECT m.file, count(*) FROM definition m JOIN definition d ON d.file = m.file "
+            "AND d.start > m.start AND d.stop <= m.stop AND d.kind = 'function' "
+            "WHERE m.kind = 'module' AND m.name IN ('test', 'tests') GROUP BY m.file"
+        )
+        return dict(rows.fetchall())
+
     def lines(self) -> Mapping[int, int]:
         """How long each file is."""
         return dict(self._connection.execute("SELECT file, max(stop) FROM piece GROUP BY file").fetchall())

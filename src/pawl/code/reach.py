@@ -179,7 +179,8 @@ def test_files(shelf: IndexReader) -> dict[int, int]:
     """The files of tests, each with how many tests it seems to define."""
     named = shelf.tests_defined()
     lines: Mapping[int, int] = {}
-    found: dict[int, int] = {}
+    inside = shelf.tests_inside()
+    found = {number: count for number, count in inside.items() if shelf.files[number].language == "rust"}
     for number, row in shelf.files.items():
         if not row.test or row.kind is not FileKind.CODE or not row.language:
             continue

@@ -375,3 +375,62 @@ def test_tests_that_the_request_names_run_though_the_runner_is_set_to_look_elsew
     assert wrong.code == 1 and "verdict   failed" in wrong.out, wrong
     right = do(pawl, f"{APP}\n\ndef before(number):\n    return number - 1\n", request=request)
     assert right.code == 0 and "verdict   verified" in right.out, right
+
+
+CRATE = """pub fn {name}(x: i32) -> i32 {{
+    x + 1
+}}
+
+#[cfg(test)]
+mod tests {{
+    use super::*;
+
+    #[test]
+    fn adds_one() {{
+        assert_eq!({name}(1), 2);
+    }}
+}}
+"""
+PACKAGE = """package {name}
+
+import "testing"
+
+func TestAdd(t *testing.T) {{
+	if Add(1) != 2 {{
+		t.Fatal(Add(1))
+	}}
+}}
+"""
+COMPILED = {
+    "cargo": (
+        {"Cargo.toml": '[workspace]\nmembers = ["one", "two"]\nresolver = "2"\n'}
+        | {f"{one}/Cargo.toml": f'[package]\nname = "shop-{one}"\nversion = "1.0.0"\n' for one in ("one", "two")}
+        | {f"{one}/src/lib.rs": CRATE.format(name=one) for one in ("one", "two")},
+        "one/src/lib.rs",
+    ),
+    "go": (
+        {"go.mod": "module shop\n\ngo 1.19\n"}
+        | {f"{one}/add_test.go": PACKAGE.format(name=one) for one in ("one", "two")}
+        | {f"{one}/add.go": f"package {one}\n\nfunc Add(x int) int {{ return x + 1 }}\n" for one in ("one", "two")},
+        "one/add.go",
+    ),
+}
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("program", COMPILED)
+def test_the_packages_that_a_change_reaches_are_tested(pawl: Pawl, tmp_path: Path, program: str):
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+    shutil.rmtree(pawl.workspace)
+    files, path = COMPILED[program]
+    for name, text in {**files, ".gitignore": "target\nCargo.lock\n"}.items():
+        (pawl.workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (pawl.workspace / name).write_text(text)
+    commit(pawl)
+    (tmp_path / "settings.toml").write_text("[verify]\nbudget = 0.001\n")
+    assert pawl("verify", "--only", "tests").code == 0
+    for number, code in ((1, 0), (2, 1)):
+        (pawl.workspace / path).write_text(files[path].replace("x + 1", f"x + {number} + 0"))
+        said = pawl("verify", "--only", "tests")
+        assert (said.code, "1 of 2 tests, " in said.out) == (code, True), said
