@@ -1,6 +1,6 @@
 """What `pawl do` costs on loopback: a file is read, one line mended, the tests run, the work finished and verified.
 
-    python benchmarks/do.py [--rounds 5] [--turns 200] [--answer SECONDS]
+    python benchmarks/do.py [--rounds 5] [--turns 200] [--answer SECONDS] [--workspace REPOSITORY]
 
 The model answers at once, or after SECONDS, which are not counted. Overhead is the wall time without the model's and
 that of the test runs: the one that the model asks for and that of the verification, each as long as the same command
@@ -8,6 +8,9 @@ takes by itself. The tests without the change run beside the model: one that ans
 than they take, one that takes its time hides them. The tail is from the last answer to the exit, the verification
 included; less the test run it is `tail_less_tests_s`. Then the run of many turns, in each of which the command `true`
 is run. Tokens are bytes by four. The last line is JSON for programs.
+
+With --workspace the two files stand in a clone of that repository, which was indexed before; every run begins in it as
+it was cloned, and there is none of many turns.
 
 On a busy machine wall times say little. `first_cpu_s` is the processor time of Pawl's own process until the first
 request, and the last column holds each time against the same kind of time of `python -c pass` in the same run.
@@ -35,7 +38,7 @@ FILES = {
         "    def test_after(self):\n        self.assertEqual(after(2), 3)\n"
     ),
 }
-TESTS = "python3 -m unittest -q"
+TESTS = "python3 -m unittest -q test_calc"
 FIX = [
     {"name": "file_read", "arguments": {"path": "calc.py"}},
     {"name": "strict_patch", "arguments": {"path": "calc.py", "old": "number + 2", "new": "number + 1"}},
@@ -56,11 +59,40 @@ local = true
 """
 
 
-def measured(top: Path, calls: list[dict[str, object]], request: str, answer: float = 0.0) -> dict[str, float]:
-    """One run in a fresh workspace against a fresh server."""
-    folder = Path(tempfile.mkdtemp(dir=top))
+def laid(top: Path, repository: Path | None) -> Path:
+    """A workspace with the two files: a folder of its own, or the one clone of the repository."""
+    folder = top / "clone" if repository else Path(tempfile.mkdtemp(dir=top))
+    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b"]
+    if repository and not folder.exists():
+        subprocess.run(["git", "clone", "-q", "--local", str(repository), str(folder)], check=True)
     for name, text in FILES.items():
         (folder / name).write_text(text)
+    if repository:
+        for words in (["add", "-f", *FILES], ["commit", "-q", "--allow-empty", "-m", "a"], ["clean", "-qfdx"]):
+            subprocess.run([*git, *words], check=True)
+    return folder
+
+
+def indexed(top: Path, repository: Path) -> None:
+    """The index as daily work leaves it."""
+    (top / "config.toml").write_text("")
+    words = [sys.executable, "-m", "pawl", "locate", "after"]
+    for _ in range(2):
+        subprocess.run(words, cwd=laid(top, repository), env=surroundings(top), check=False, stdout=subprocess.DEVNULL)
+
+
+def surroundings(top: Path) -> dict[str, str]:
+    return {
+        "PATH": os.environ["PATH"], "HOME": str(top), "LANG": "C.UTF-8",
+        "PAWL_STATE": str(top / "state"), "PAWL_CONFIG": str(top / "config.toml"),
+    }  # fmt: skip
+
+
+def measured(
+    top: Path, calls: list[dict[str, object]], request: str, answer: float = 0.0, repository: Path | None = None
+) -> dict[str, float]:
+    """One run in a fresh workspace against a fresh server."""
+    folder = laid(top, repository)
     (top / "calls.json").write_text(json.dumps(calls))
     server = subprocess.Popen(
         [sys.executable, str(HERE / "model_server.py"), str(top / "calls.json"), str(answer)],
@@ -69,10 +101,7 @@ def measured(top: Path, calls: list[dict[str, object]], request: str, answer: fl
     assert server.stdin is not None and server.stdout is not None
     port = server.stdout.readline().strip()
     (top / "config.toml").write_text(SETTINGS.format(port=port, turns=len(calls) + 9))
-    environment = {
-        "PATH": os.environ["PATH"], "HOME": str(top), "LANG": "C.UTF-8",
-        "PAWL_STATE": str(top / "state"), "PAWL_CONFIG": str(top / "config.toml"),
-    }  # fmt: skip
+    environment = surroundings(top)
     words = [sys.executable, "-m", "pawl", "do", request, "--approve", "never", "--test", TESTS, "--seconds", "600"]
     spent = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.monotonic()
@@ -153,9 +182,7 @@ def bare(rounds: int) -> dict[str, float]:
 
 
 def tests_alone(top: Path, rounds: int) -> float:
-    folder = Path(tempfile.mkdtemp(dir=top))
-    for name, text in FILES.items():
-        (folder / name).write_text(text)
+    folder = laid(top, None)
     times = []
     for _ in range(rounds):
         started = time.monotonic()
@@ -169,13 +196,19 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--turns", type=int, default=200)
     parser.add_argument("--answer", type=float, default=0.0, help="seconds that each answer of the model takes")
+    parser.add_argument("--workspace", type=Path, help="a repository in whose clone the runs take place")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         top = Path(name).resolve()
         tests, start = tests_alone(top, options.rounds), bare(2 * options.rounds)
-        runs = [measured(top, FIX, "fix the bug in after", options.answer) for _ in range(options.rounds + 1)][1:]
+        if options.workspace:
+            indexed(top, options.workspace)
+        runs = [
+            measured(top, FIX, "fix the bug in after", options.answer, options.workspace)
+            for _ in range(options.rounds + 1)
+        ][1:]
         true = [{"name": "run_command", "arguments": {"command": f"true {n}"}} for n in range(options.turns)]
-        many = measured(top, true, "write nothing at all into calc.py")
+        many = None if options.workspace else measured(top, true, "write nothing at all into calc.py")
     wall = statistics.median(run["wall_s"] for run in runs)
     result = {
         "load": os.getloadavg()[0],
@@ -194,10 +227,13 @@ def main() -> None:
         "tokens": runs[-1]["sent_bytes"] / 4,
         "peak_mb": max(run["peak_mb"] for run in runs),
         "done": min(run["done"] for run in runs),
-        "gap_at_5_ms": statistics.median(many["gaps_ms"][2:8]),
-        "gap_at_end_ms": statistics.median(many["gaps_ms"][-10:]),
-        "many_peak_mb": many["peak_mb"],
     }
+    if many is not None:
+        result |= {
+            "gap_at_5_ms": statistics.median(many["gaps_ms"][2:8]),
+            "gap_at_end_ms": statistics.median(many["gaps_ms"][-10:]),
+            "many_peak_mb": many["peak_mb"],
+        }
     for key, value in result.items():
         unit = "bare_cpu_s" if "cpu" in key else "bare_s"
         print(f"{key:<18} {value:>12,.3f}" + (f"   {value / start[unit]:>7.1f} × bare" if key.endswith("_s") else ""))

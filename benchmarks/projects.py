@@ -14,10 +14,12 @@ those that fit S seconds of tests, and as whole when all of them are. Weights we
 even ("fitted"); the others are "held back".
 
 With --verify the newest fixes are played whose tests fail without them and pass with them in this environment (others
-are counted): the commit before the fix with its tests, and a scripted model that writes the fixed files, or, as a wrong
-variant, the files as they were with an assignment more. Both are played again with the tests as they were, which pass
-either way, or fail where the fix changed what they expect. The verdict is right when the fix is verified, or unverified
-where nothing proves it, or failed where it breaks tests as they were, and the variant is never verified. FOLDER holds
+are counted): the commit before the fix with its tests, and a scripted model that writes the fixed files, or a wrong
+variant of them. That is the first of up to 12 attempts (half of the fix, one of its lines turned around or left out)
+with which tests of the fix still fail and none of those as they were fails anew; where there is none, the files as they
+were with an assignment more ("variant" in the results says which). Both are played again with the tests as they were,
+which pass either way, or fail where the fix changed what they expect. The verdict is right when the fix is verified, or
+unverified where nothing proves it, or failed where it breaks tests as they were, and the variant is never verified. FOLDER holds
 the `python3` in which the dependencies are installed, or the program that installs them in the clone (yarn).
 
 `pawl/web` is the page of this repository as it is committed: a bug is put into it and the test that sees it taken out,
@@ -27,6 +29,8 @@ and that is the commit before the fix. With --nested the workspace is the whole 
 from __future__ import annotations
 
 import argparse
+import difflib
+import itertools
 import json
 import os
 import re
@@ -39,12 +43,13 @@ import tempfile
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from locate import Log, Mirror, half_of
+from wrong_fixes import attempts
 
 from pawl.code.languages import is_test, language_of
 from pawl.code.librarian import CodeLibrarian
@@ -226,7 +231,7 @@ def played(fix: Fix, project: dict, repository: Path, top: Path, options: argpar
     lay = partial(_laid, fix, project, repository, top, options.bin)
     folder = lay(with_tests=True)
     before = _failing(folder, fix, project, options.bin)
-    for path, text in _texts(fix, folder, "fix").items():
+    for path, text in _texts(fix, folder)["fix"].items():
         (folder / path).write_text(text, "utf-8")
     after = _failing(folder, fix, project, options.bin)
     breaks = (
@@ -235,25 +240,60 @@ def played(fix: Fix, project: dict, repository: Path, top: Path, options: argpar
     turned = [] if before is None or after is None else [test for test in before if test not in after]
     if not turned:
         return None
+    texts, kind = _texts(fix, folder), "fix"
+    if any(name.startswith("wrong") for name in options.play or RIGHT):
+        texts["wrong"], kind = _wrong(fix, project, lay, texts, turned, options)
     ends = {}
     for name in options.play or RIGHT:
         variant, with_tests = name.partition(",")[0], "old" not in name
         folder = lay(with_tests=with_tests)
         calls: list[dict] = []
-        for path, text in _texts(fix, folder, variant).items():
+        for path, text in texts[variant].items():
             calls.append({"name": "file_read", "arguments": {"path": path}})
             calls.append({"name": "file_write", "arguments": {"path": path, "content": text}})
         request = f"fix {', '.join(turned[:MOST_NAMED])}" if with_tests else f"fix the bug in {fix.code[0]}"
         ends[name] = _done(folder, calls, request, options) | {"request": request}
         right = (*RIGHT[name], *(("failed",) if name == "fix, old tests" and breaks else ()))
         ends[name]["right"] = ends[name]["verdict"] in right
-    return {"repo": fix.repo, "commit": fix.commit, **ends}
+    return {"repo": fix.repo, "commit": fix.commit, "variant": kind, **ends}
+
+
+def _wrong(
+    fix: Fix, project: dict, lay: Callable[..., Path], texts: dict, turned: list[str], options: argparse.Namespace
+) -> tuple[dict[str, str], str]:
+    """A wrong variant that the tests as they were do not tell from the fix, and what it is."""
+    was, fixed = texts["was"], texts["fix"]
+    each = ((path, one) for path in fixed for one in attempts(path, was[path], fixed[path]))
+    known = set(_failing(lay(with_tests=False), fix, project, options.bin) or [])
+    for path, text in itertools.islice(each, MOST_ATTEMPTS):
+        wrong = fixed | {path: text}
+        failing = []
+        for with_tests in (True, False):
+            folder = lay(with_tests=with_tests)
+            for name, content in wrong.items():
+                (folder / name).write_text(content, "utf-8")
+            failing.append(_failing(folder, fix, project, options.bin))
+        if (
+            failing[0]
+            and not set(turned).isdisjoint(failing[0])
+            and failing[1] is not None
+            and set(failing[1]) <= known
+        ):
+            lines = difflib.unified_diff(fixed[path].splitlines(), text.splitlines(), path, path, lineterm="", n=0)
+            return wrong, "\n".join(lines)
+    more = {
+        path: "\n_LOOKED_AT = True\n" if path.endswith(".py") else "\nexport const LOOKED_AT = true;\n" for path in was
+    }
+    return {path: text + more[path] for path, text in was.items()}, "as it was"
+
+
+MOST_ATTEMPTS = 12
 
 
 def _breaks(folder: Path, fix: Fix, project: dict, options: argparse.Namespace) -> bool:
     """Whether tests as they were fail with the fix, which then changed what they expect."""
     before = _failing(folder, fix, project, options.bin) or []
-    for path, text in _texts(fix, folder, "fix").items():
+    for path, text in _texts(fix, folder)["fix"].items():
         (folder / path).write_text(text, "utf-8")
     return not set(_failing(folder, fix, project, options.bin) or []) <= set(before)
 
@@ -294,13 +334,13 @@ def _laid(fix: Fix, project: dict, repository: Path, top: Path, bin_folder: str,
     return folder
 
 
-def _texts(fix: Fix, folder: Path, variant: str) -> dict[str, str]:
-    found = {}
+def _texts(fix: Fix, folder: Path) -> dict[str, dict[str, str]]:
+    """The files of the fix as they were and as they are fixed."""
+    found: dict[str, dict[str, str]] = {"was": {}, "fix": {}}
     for path in fix.code:
-        words = ["git", "-C", str(folder), "show", f"{fix.commit}:{path}"]
-        fixed = subprocess.run(words, capture_output=True, check=True).stdout.decode()
-        more = "\n_LOOKED_AT = True\n" if path.endswith(".py") else "\nexport const LOOKED_AT = true;\n"
-        found[path] = fixed if variant == "fix" else (folder / path).read_text("utf-8") + more
+        for name, commit in (("was", fix.base), ("fix", fix.commit)):
+            words = ["git", "-C", str(folder), "show", f"{commit}:{path}"]
+            found[name][path] = subprocess.run(words, capture_output=True, check=True).stdout.decode()
     return found
 
 
@@ -425,7 +465,7 @@ def verified(project: dict, repository: Path, top: Path, options: argparse.Names
 
 
 def told(results: list[dict]) -> str:
-    plays = [name for name in results[0] if name not in ("repo", "commit")] if results else []
+    plays = [name for name in results[0] if name not in ("repo", "commit", "variant")] if results else []
     right = {name: dict(Counter(one[name]["verdict"] or "none" for one in results)) for name in plays}
     times = (
         {}
@@ -435,7 +475,8 @@ def told(results: list[dict]) -> str:
             for name in ("first_request_s", "verdict_s")
         }
     )
-    return json.dumps({"n": len(results), **right, **times})
+    as_it_was = sum(one["variant"] == "as it was" for one in results)
+    return json.dumps({"n": len(results), "wrong variants that are no attempt": as_it_was, **right, **times})
 
 
 if __name__ == "__main__":
