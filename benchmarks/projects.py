@@ -20,7 +20,7 @@ with which tests of the fix still fail and none of those as they were fails anew
 were with an assignment more ("variant" in the results says which). Both are played again with the tests as they were,
 which pass either way, or fail where the fix changed what they expect. The verdict is right when the fix is verified, or
 unverified where nothing proves it, or failed where it breaks tests as they were, and the variant is never verified.
-FOLDER holds the `python3` in which the dependencies are installed, or the program that installs them in the clone (yarn).
+FOLDER holds the `python3` with the dependencies, or the program that installs them in the clone (yarn).
 
 `pawl/web` is the page of this repository as it is committed: a bug is put into it and the test that sees it taken out,
 and that is the commit before the fix. With --nested the workspace is the whole repository, the page a folder of it.
