@@ -175,12 +175,22 @@ def test_the_command_of_the_tool_runs_the_tests_that_the_tool_runs(lay, tool):
     assert (told["words"], told["source"]) == (["pytest", "checks"], name)
 
 
-LOCKED = {"uv": ["uv", "lock", "-q"], "pdm": ["pdm", "lock", "-q"]}
+LOCKED = {
+    "uv": ["uv", "lock", "-q"],
+    "pdm": ["pdm", "lock", "-q"],
+    "pipenv": ["pipenv", "lock", "--quiet"],
+    "hatch": ["true"],
+}
+NAMED_BY = {
+    "pipenv": {"Pipfile": '[packages]\n\n[dev-packages]\npytest = "*"\n', "pyproject.toml": CONFIG},
+    "hatch": {"pyproject.toml": PROJECT.format('[tool.hatch.envs.test]\ndependencies = ["pytest"]\n')},
+}
 
 
 @pytest.mark.parametrize("tool", LOCKED)
 def test_what_a_lock_file_names_is_installed_on_the_bench_and_kept(lay, tool):
-    pawl = lay({**TESTS, "pyproject.toml": PROJECT.format(GROUP), ".gitignore": ".venv\n.pdm*\n"})
+    named = NAMED_BY.get(tool, {"pyproject.toml": PROJECT.format(GROUP)})
+    pawl = lay({**TESTS, **named, ".gitignore": ".venv\n.pdm*\n"})
     called(pawl, LOCKED[tool])
     shutil.rmtree(pawl.workspace / ".venv", ignore_errors=True)  # pdm makes an empty one to lock
     step = suite(pawl.json("verify", "--all", code=6))

@@ -55,6 +55,32 @@ PLACES: dict[str, tuple[str, Callable[[Path], str], dict[str, bytes]]] = {
         {"package.json": b'{"volta": {"node": "20.11.1"}}'},
     ),
     "mise": ("node", lambda w: "~/.local/share/mise/installs/node/20.11.1", {"mise.toml": b'[tools]\nnode = "20"\n'}),
+    "nvm by the name of an alias": ("node", lambda w: "~/.nvm/versions/node/v18.20.1", {".nvmrc": b"lts/hydrogen\n"}),
+    "the newest of nvm": ("node", lambda w: "~/.nvm/versions/node/v22.1.0", {".nvmrc": b"lts/*\n"}),
+    "fnm in its old place": (
+        "node",
+        lambda w: "~/.fnm/node-versions/v20.11.1/installation",
+        {".node-version": b"20\n"},
+    ),
+    "mise's other forms": (
+        "node",
+        lambda w: "~/.local/share/mise/installs/node/20.11.1",
+        {".config/mise.toml": b"[tools]\nnode = ['20', '18']\n"},
+    ),
+    "python of mise": (
+        "python",
+        lambda w: "~/.local/share/mise/installs/python/3.99.1",
+        {"mise.toml": b'[tools]\npython = {version = "3.99"}\n'},
+    ),
+    "python of asdf": ("python", lambda w: "~/.asdf/installs/python/3.99.1", {".tool-versions": b"python 3.99.1\n"}),
+    "python of pyenv": ("python", lambda w: "~/.pyenv/versions/3.99.1", {".python-version": b"3.99\n"}),
+    "an environment of a version": (
+        "python",
+        lambda w: "~/.pyenv/versions/3.12.4/envs/shop",
+        {".python-version": b"3.12.4/envs/shop\n"},
+    ),
+    "micromamba": ("python", lambda w: "~/micromamba/envs/shop", {"environment.yml": b'name: "shop"\n'}),
+    "conda in the workspace": ("python", lambda w: f"{w}/envs", {}),
     "asdf": ("node", lambda w: "~/.asdf/installs/nodejs/20.11.1", {".tool-versions": b"nodejs 20.11.1\n"}),
 }
 
@@ -65,11 +91,58 @@ def test_an_environment_that_is_not_activated_is_found_and_runs_on_a_bench(site:
     folder = interpreter(Path(place(site.workspace).replace("~", os.path.expanduser("~"))), language)
     if way == "virtualenvwrapper":
         (folder / ".project").write_text(f"{site.workspace}\n")
+    if "alias" in way:
+        for name, version in (("hydrogen", "v18.20.1"), ("*", "lts/hydrogen")):
+            path = Path("~/.nvm/alias/lts", name).expanduser()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"{version}\n")
+    if "version" in way:
+        (folder / "pyvenv.cfg").write_text("")
     for name, data in files.items():
         site.write(name, data)
     with site.open() as shop:
         ran = run_on_bench(shop, CommandRequest(argv=(language,)))
     assert ran.completed.stdout.text == f"{folder}\n"
+
+
+@pytest.mark.parametrize(
+    ("variable", "place", "file"),
+    [
+        ("FNM_DIR", "node-versions/v20.11.1/installation", ".nvmrc"),
+        ("VOLTA_HOME", "tools/image/node/20.11.1", ".nvmrc"),
+        ("MISE_DATA_DIR", "installs/node/20.11.1", ".nvmrc"),
+        ("ASDF_DATA_DIR", "installs/nodejs/20.11.1", ".nvmrc"),
+        ("MAMBA_ROOT_PREFIX", "envs/20", "environment.yml"),
+    ],
+)
+def test_places_that_a_variable_names_are_looked_at(site: Site, tmp_path, monkeypatch, variable, place, file):
+    folder = interpreter(tmp_path / "tools" / place, "python" if file.startswith("env") else "node")
+    monkeypatch.setenv(variable, str(tmp_path / "tools"))
+    site.write(file, b"name: 20\n" if file.startswith("env") else b"20\n")
+    assert str(folder / "bin") in found_environment(load(), str(site.workspace)).path.split(":")
+
+
+def test_the_environment_of_uv_may_be_named_from_the_workspace(site: Site, monkeypatch):
+    monkeypatch.setenv("UV_PROJECT_ENVIRONMENT", "made/env")
+    folder = interpreter(site.workspace / "made/env")
+    assert found_environment(load(), str(site.workspace)).python == str(folder)
+    monkeypatch.setenv("UV_PROJECT_ENVIRONMENT", "../env")
+    interpreter(site.workspace.parent / "env")
+    assert found_environment(load(), str(site.workspace)).found == {}
+
+
+def test_an_interpreter_without_the_runner_that_the_path_has_is_not_taken(site: Site, tmp_path, monkeypatch):
+    on_path = interpreter(tmp_path / "tools")
+    (on_path / "lib/python3.11/site-packages/pytest").mkdir(parents=True)
+    other = interpreter(Path("~/.pyenv/versions/3.99.1").expanduser())
+    monkeypatch.setenv("PATH", f"{on_path}/bin:/usr/bin:/bin")
+    site.write(".python-version", b"3.99\n")
+    assert found_environment(load(), str(site.workspace)).found == {}
+    (other / "lib/python3.99/site-packages/pytest").mkdir(parents=True)
+    assert found_environment(load(), str(site.workspace)).python == str(other)
+    site.write(".python-version", b"3.11\n")
+    interpreter(Path("~/.pyenv/versions/3.11.1").expanduser())
+    assert found_environment(load(), str(site.workspace)).found == {}
 
 
 def test_an_environment_of_another_project_is_not_taken(site: Site):

@@ -9,11 +9,11 @@ from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pawl.agent.early_tests import EarlyTests
 from pawl.agent.record import RunRecord, WorkName
 from pawl.agent.request_scope import programs_of
 from pawl.agent.skill_library import listed, own_folders
 from pawl.agent.tools.toolbox import LateBench, ToolSession
+from pawl.checks.early_tests import EarlyTests
 from pawl.checks.signs import shows_dev_server
 from pawl.code.librarian import source_files
 from pawl.core.change import EMPTY, Change, ChangeSet, Checkpoint, EntryKind, EntryState, NewEntry, Node, NodeKind

@@ -112,6 +112,11 @@ def _project(files: Folder) -> Iterator[str]:
     for name in wanted:
         listed = groups.get(name)
         yield from (one for one in listed if isinstance(one, str)) if isinstance(listed, list) else ()
+    environments = table(table(table(data, "tool"), "hatch"), "envs")
+    for name in ("default", "hatch-test", *wanted):
+        for key in ("dependencies", "extra-dependencies"):
+            listed = table(environments, name).get(key)
+            yield from (one for one in listed if isinstance(one, str)) if isinstance(listed, list) else ()
 
 
 def _runs_code(files: Folder, inputs: Iterable[str], *, builds: bool) -> bool:

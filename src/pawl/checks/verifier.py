@@ -15,6 +15,7 @@ from pawl.checks.cache import Baselines, Keeper, VerdictShelf, contents_of, surr
 from pawl.checks.change_scope import ChangeScope
 from pawl.checks.climb import Baseline, Prepared, StopPolicy, climb
 from pawl.checks.command_step import EVERYTHING, run_asked
+from pawl.checks.early_tests import EarlyTests
 from pawl.checks.evidence import (
     adds_tests_only,
     data_of_tests,
@@ -101,6 +102,8 @@ class Verifier:
     listen: Callable[[CheckBegun | CheckResult], None] = lambda event: None
     interpreters: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
     """Those that were asked for their path, for all benches of a run."""
+    beside: EarlyTests | None = None
+    """The tests without the change, where they run beside those with it."""
     patience: float | None = None
     """Seconds that a step may take, where the settings allow more: for one of many tries."""
     seen: dict[object, Verification] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -121,6 +124,7 @@ class Verifier:
         with self.bench(changes) as (bench, provided):
             keeper = self._keeper(bench, provided) if self.cached else None
             verdicts, has_baseline = self._judged(bench, changes, known, policy, keeper)
+            known = known if self.beside is None else (self.beside.result(),)
             asked = [run_asked(command, self.subject(bench.files, bench)) for command in self.commands]
             for one in asked:
                 self.listen(one)
@@ -161,14 +165,31 @@ class Verifier:
                 self.listen(one)
             return self.seen[key]
         chosen = self.choosing(changes, failing(before.findings))
+        checking = replace(chosen, patience=patience)
         if chosen.choice is not None and before.part != chosen.choice.told(before):
-            before = chosen.choice.part_of(before) or chosen.tests(ground)
+            part = chosen.choice.part_of(before)
+            before, checking = (part, checking) if part is not None else (before, checking._measuring(chosen, ground))
         elif chosen.choice is None and (before.part or before.reason.startswith(NONE_CHOSEN)):
-            before = replace(self, full=True).tests(ground)
-        checked = replace(chosen, patience=patience)._evidence(changes, before, ground)
+            checking = checking._measuring(replace(self, full=True), ground)
+        try:
+            checked = checking._evidence(changes, before, ground)
+        finally:
+            if checking.beside is not None:
+                checking.beside.close()
         if not any(one.incomplete for one in checked.verdicts):
             self.seen[key] = checked
         return checked
+
+    def _measuring(self, like: Verifier, ground: ChangeSet) -> Verifier:
+        """The verifier beside which the tests run without the change, as the other runs them."""
+
+        def run(shop: Project) -> CheckResult:
+            return replace(like, shop=shop, cached=not ground, listen=lambda event: None).tests(ground)
+
+        beside = EarlyTests(self.shop, run)
+        beside.hurry.set()
+        beside.begin()
+        return replace(self, beside=beside)
 
     def choosing(self, changes: ChangeSet, first: Iterable[str] = ()) -> Verifier:
         """The verifier that runs the tests which the change reaches; itself where all are run."""
@@ -191,7 +212,8 @@ class Verifier:
         return replace(self, present=tuple(one.path for one in lines), choice=choice)
 
     def _evidence(self, changes: ChangeSet, before: CheckResult, ground: ChangeSet) -> Verification:
-        report, blobs = self.verify(changes, (before,)), self.shop.store.blobs
+        report, blobs = self.verify(changes, () if self.beside else (before,)), self.shop.store.blobs
+        before = before if self.beside is None else self.beside.result()
         own = ChangeSet.of(one for one in changes if ground.get(one.path) != one)
         ran = (*(one.id for one in before.ran), *failing(before.findings))
         tests = of_tests(own, blobs, ran) | (report.data & own.paths)
@@ -320,8 +342,10 @@ class Verifier:
 
     def suites(self, changes: ChangeSet, names: Sequence[str]) -> tuple[CheckResult, ...]:
         """The checks of these names that run tests, with the changes."""
-        with self.bench(changes) as (bench, _):
-            prepared = Prepared(steps_of(self.shop.config, bench.files, test_command=self.test_command))
+        with self.bench(changes) as (bench, provided):
+            steps = steps_of(self.shop.config, bench.files, test_command=self.test_command)
+            keeper = self._keeper(bench, provided) if self.cached else None
+            prepared = Prepared(keeper.around(steps) if keeper is not None else steps)
             subject = replace(self.subject(bench.files, bench), added=added_by(changes))
             if "syntax" in {one.name for one in prepared.steps}:
                 # Mostly beside the model: the checks after the change need not ask any more.
@@ -473,7 +497,9 @@ class Verifier:
             remember = partial(suite_records(self.shop.config).remember, self.shop.workspace)
             if not changes:
                 return SecondLook(again(changes), remember)(result)
-            return SecondLook(again(changes), remember, again(EMPTY), lambda: self.suites(EMPTY, (TESTS,))[0])(result)
+            fresh = replace(self, cached=False, beside=None)
+            whole = partial(fresh.suites, EMPTY, (TESTS,))
+            return SecondLook(again(changes), remember, again(EMPTY), lambda: whole()[0])(result)
 
         return look
 
@@ -536,8 +562,10 @@ class _Before:
         self._closing.close()
 
     def _measured(self, name: str) -> CheckResult | None:
+        verifier = self._verifier
+        if name == TESTS and verifier.beside is not None:
+            return verifier.beside.result()
         if self._ready is None:
-            verifier = self._verifier
             bench, provided = self._closing.enter_context(verifier.bench())
             steps = steps_of(verifier.shop.config, bench.files, test_command=verifier.test_command)
             keeper = verifier._keeper(bench, provided) if verifier.opened is None else None

@@ -38,12 +38,14 @@ class _Kind:
     language: str
     folders: tuple[str, ...]
     marked: str = ""
+    bare: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Table:
     environment: tuple[_Kind, ...]
     versions: Mapping[str, tuple[tuple[str, re.Pattern[str]], ...]]
+    aliases: Mapping[str, tuple[str, ...]]
     path: Mapping[str, tuple[str, ...]]
 
 
@@ -81,7 +83,7 @@ def found_environment(config: Config, workspace: str) -> Environment:
     places = _places(config, workspace)
     found: dict[str, tuple[str, str]] = {}
     for kind in _table().environment:
-        if kind.language not in found and (folder := _standing(kind, places, workspace)):
+        if kind.language not in found and (folder := _standing(kind, places, config.search_path)):
             found[kind.language] = folder, kind.name
     folders = [folder for folder, _ in found.values()]
     active = [one for one in (config.environment.get("VIRTUAL_ENV", ""),) if os.path.isabs(one)]
@@ -106,6 +108,8 @@ def _places(config: Config, workspace: str) -> dict[str, str]:
     places = {
         # Pawl's own environment is on the PATH where it was activated; it is no project's.
         **{name: value for name, value in variables.items() if os.path.isabs(value) and value != sys.prefix},
+        **({_OF_UV: f"{workspace}/{own}"} if (own := variables.get(_OF_UV, "")) and _is_inside(own) else {}),
+        "CONDA_ROOT": os.path.dirname(os.path.dirname(variables.get("CONDA_EXE", ""))),
         "workspace": workspace,
         "folder": os.path.basename(workspace),
         "home": home,
@@ -116,14 +120,58 @@ def _places(config: Config, workspace: str) -> dict[str, str]:
         "pipfile": _short(hashlib.sha256(os.fsencode(f"{workspace}/Pipfile")).digest()),
     }
     versions = {language: _version(workspace, language) for language in _table().versions}
-    # A bare interpreter has no packages: where there is one on the PATH, only a name of an environment counts.
-    if versions["python"][:1].isdigit() and shutil.which("python3", path=config.search_path):
-        versions["python"] = ""
+    versions["node"] = _node_version(versions["node"], places)
     for language in ("python", "node"):
         program = "python3" if language == "python" else language
         if not versions[language] and not shutil.which(program, path=config.search_path):
             versions[language] = "*"
     return {**places, **versions}
+
+
+_OF_UV = "UV_PROJECT_ENVIRONMENT"
+_MOST_ALIASES = 4
+
+
+def _is_inside(path: str) -> bool:
+    return not os.path.isabs(path) and ".." not in path.split("/")
+
+
+def _is_worth(folder: str, wanted: str, program: str | None) -> bool:
+    """Whether an interpreter without an environment goes before that of the PATH: a version that the project asks for
+    and the PATH has not, by which no test runner is lost."""
+    if program is None or not wanted[:1].isdigit() or os.path.exists(f"{folder}/pyvenv.cfg"):
+        return True
+    own, real = (os.path.dirname(os.path.dirname(path)) for path in (program, os.path.realpath(program)))
+    if (program == f"{own}/shims/python3" and is_below(folder, own)) or os.path.exists(f"{own}/pyvenv.cfg"):
+        return False  # A shim chooses by the same file.
+    minor = ".".join(wanted.split(".")[:2])
+    names = {os.path.basename(os.path.realpath(program))}
+    if not any(_MINOR.fullmatch(name) for name in names):
+        names = {os.path.basename(path) for path in glob.iglob(f"{glob.escape(real)}/lib/python3.*")}
+    return f"python{minor}" not in names and (_has_runner(folder) or not _has_runner(real))
+
+
+_MINOR = re.compile(r"python\d+\.\d+")
+
+
+def _has_runner(installation: str) -> bool:
+    places = glob.iglob(f"{glob.escape(installation)}/lib*/python3*/*-packages/pytest")
+    return next(places, None) is not None
+
+
+def _node_version(version: str, places: Mapping[str, str]) -> str:
+    """The version that a name of one stands for; `*` for the newest that is installed."""
+    table = _table().aliases
+    for _ in range(_MOST_ALIASES):
+        if version[:1].isdigit() or not version:
+            return version
+        named = (_PLACE.sub(lambda match: places.get(match[1], ""), folder) for folder in table["folders"])
+        texts = (_text(os.path.join(folder, version)).strip().lstrip("v") for folder in named if ".." not in version)
+        found = next(filter(None, texts), "")
+        if not found or len(found) > _LONGEST_VERSION:
+            return "*" if version in table["newest"] else ""
+        version = found
+    return ""
 
 
 def _short(digest: bytes) -> str:
@@ -146,7 +194,7 @@ def _text(path: str, *, follow: bool = True) -> str:
         return ""
 
 
-def _standing(kind: _Kind, places: Mapping[str, str], workspace: str) -> str:
+def _standing(kind: _Kind, places: Mapping[str, str], search_path: str) -> str:
     """The first folder that holds the interpreter; empty where there is none."""
     for pattern in kind.folders:
         names = _PLACE.findall(pattern)
@@ -155,7 +203,10 @@ def _standing(kind: _Kind, places: Mapping[str, str], workspace: str) -> str:
         exact = _PLACE.sub(lambda match: _glob(match[1], places), pattern)
         fitting = sorted(glob.iglob(exact), key=_by_version, reverse=True) if glob.has_magic(exact) else [exact]
         for folder in fitting:
-            if os.access(f"{folder}/bin/{kind.language}", os.X_OK) and _is_marked(folder, kind.marked, workspace):
+            there = os.access(f"{folder}/bin/{kind.language}", os.X_OK)
+            if not there or not _is_marked(folder, kind.marked, places["workspace"]):
+                continue
+            if not kind.bare or _is_worth(folder, places["python"], shutil.which("python3", path=search_path)):
                 return folder
     return ""
 

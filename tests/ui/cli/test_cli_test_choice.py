@@ -434,3 +434,17 @@ def test_the_packages_that_a_change_reaches_are_tested(pawl: Pawl, tmp_path: Pat
         (pawl.workspace / path).write_text(files[path].replace("x + 1", f"x + {number} + 0"))
         said = pawl("verify", "--only", "tests")
         assert (said.code, "1 of 2 tests, " in said.out) == (code, True), said
+
+
+@pytest.mark.whole
+def test_the_tests_without_the_change_are_kept_for_the_next_change_of_the_same_files(pawl: Pawl, tmp_path: Path):
+    (tmp_path / "settings.toml").write_text("[verify]\nbudget = 0.001\n")
+    wrong = APP.replace("+ 1", "+ 2")
+    assert do(pawl, wrong).code == 1
+    texts = {one: one.read_text() for one in (tmp_path / "state/verdicts").iterdir()}
+    (kept,) = (one for one, text in texts.items() if '"step": "tests"' in text)
+    assert '"passed": 2,' in texts[kept]
+    kept.write_text(texts[kept].replace('"passed": 2,', '"passed": 7,'))
+    assert "before    7 passed" in do(pawl, wrong).out
+    (pawl.workspace / "other.py").write_text("")
+    assert "before    2 passed" in do(pawl, wrong).out

@@ -1,4 +1,5 @@
-"""The tests without any change, run on an untouched bench in a thread of their own while the model is asked."""
+"""The tests without any change, run on an untouched bench in a thread of their own: beside the model, or beside the
+tests with the change."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pawl.core.diagnostic import CheckResult
 
 HEAD_START = 0.2
-"""Seconds for the request to go out first, unless it is answered before: both would only slow each other down."""
+"""Seconds for a request to go out first, unless it is answered before: both would only slow each other down."""
 PATIENCE = 2.0
 """Seconds that the end of a run waits for the thread, whose command was ended."""
 
