@@ -66,9 +66,9 @@ ROOM_LINES = {
     "agent": 23480,  # Issues of other specifications; workers of a queue that agree, in order of arrival.
     "repair": 11550,  # Reports that a project makes itself; clues beside the tests; stages of a search.
     "checks": 12150,  # Answers in data, what tests lean on; commands and variables of CI, for every language.
-    "code": 7100,  # Imports without an index; an edit is tried before it is made; words of pieces that are gone.
+    "code": 7110,  # Imports without an index; an edit is tried before it is made; words of pieces that are gone.
     "models": 7364,  # Which file a copied line is of; traces that go on in another process.
-    "workspace": 8020,  # Commits that travel; interpreters and servers against an agent that rewrites them.
+    "workspace": 8090,  # Commits that travel; versions that projects ask for; interpreters against an agent that rewrites them.
     "sandbox": 2720,
     "store": 2600,  # Jobs; runs that go on elsewhere.
     "settings": 4160,  # What a confined command redirects; trust of what was fetched; a line of those who wait.
