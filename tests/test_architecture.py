@@ -68,7 +68,7 @@ ROOM_LINES = {
     "checks": 12150,  # Answers in data, what tests lean on; commands and variables of CI, for every language.
     "code": 7110,  # Imports without an index; an edit is tried before it is made; words of pieces that are gone.
     "models": 7364,  # Which file a copied line is of; traces that go on in another process.
-    "workspace": 8090,  # Commits that travel; versions that projects ask for; interpreters against an agent that rewrites them.
+    "workspace": 8090,  # Commits that travel; versions that projects ask for; interpreters against an agent.
     "sandbox": 2720,
     "store": 2600,  # Jobs; runs that go on elsewhere.
     "settings": 4160,  # What a confined command redirects; trust of what was fetched; a line of those who wait.
