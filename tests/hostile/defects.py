@@ -89,6 +89,21 @@ def _first_masks(old: Old) -> object:
     return masks
 
 
+def _used_up(old: Old) -> object:
+    """What commands made counts among the 200."""
+
+    def masks(self: object) -> object:
+        found, state = old(self), os.environ["PAWL_STATE"]  # noqa: TID251
+        made = sum(name.endswith(".pem") for _, _, names in os.walk(f"{state}/benches") for name in names)
+        return dataclasses.replace(found, secrets=frozenset(sorted(found.secrets)[: max(0, 200 - made)]))
+
+    return masks
+
+
+def _by_the_lock(old: Old) -> object:
+    return lambda shop, lacking, bench: hashlib.sha256(repr((lacking.lock, lacking.ways)).encode()).hexdigest()[:32]
+
+
 def _any_file(old: Old) -> object:
     @contextlib.contextmanager
     def opened(path: str, *, follow: bool = True) -> Iterator[object]:
@@ -190,6 +205,9 @@ DEFECTS: Mapping[str, Defect] = {
         {"pawl.agent.mcp_server:subprocess": _with_the_folder, "pawl.ui.cli.queue:subprocess": _with_the_folder},
     ),
     "200 secrets": Defect(3, ("secrets in number",), {"pawl.workspace.masks:HiddenSearch.masks": _first_masks}),
+    "a rule that commands use up": Defect(
+        3, ("secrets planted",), {"pawl.workspace.masks:HiddenSearch.masks": _used_up}
+    ),
     "a secret by one name": Defect(
         3,
         ("secrets by other names",),
@@ -210,6 +228,9 @@ DEFECTS: Mapping[str, Defect] = {
             "pawl.checks.verifier:shadowing": _always(()),
         },
     ),
+    "packages by their lock alone": Defect(
+        6, ("installed in another workspace",), {"pawl.checks.packages:_key": _by_the_lock}
+    ),
     "verdicts over edits in place": Defect(6, ("installed module edited",), {"pawl.checks.cache:stamps": _always(())}),
     "the machine's network for servers": Defect(7, ("dev server",), {"pawl.checks.dev_process:START": _shared_network}),
     "links judged alone": Defect(8, ("two links",), {"pawl.workspace.gate:LinkJudge.faults": _always({})}),
@@ -222,7 +243,7 @@ DEFECTS: Mapping[str, Defect] = {
             "pawl.core.display:SafeWords.feed": lambda old: lambda self, text: text,
         },
     ),
-    "any file is read": Defect(10, ("endless settings",), {"pawl.settings.files:opened": _any_file}),
+    "any file is read": Defect(10, ("endless settings", "odd files"), {"pawl.settings.files:opened": _any_file}),
     "staging that can be guessed": Defect(
         11,
         ("planted staging",),

@@ -10,6 +10,7 @@ import os
 import re
 import select
 import shlex
+import shutil
 import socket
 from collections.abc import Mapping
 from pathlib import Path
@@ -196,6 +197,30 @@ def edited_module(case: Case) -> None:
             case.note(["verify"], "the verdict from before is told again")
 
 
+def installed_elsewhere(case: Case) -> None:
+    """What a script installed in one workspace is none of another one with the same manifest and lock."""
+    uses = {"name": "shop", "version": "1.0.0", "dependencies": {"greet": "file:greet"}}
+    places = {"": uses, "greet": {"version": "1.0.0"}, "node_modules/greet": {"resolved": "greet", "link": True}}
+    lock = {"name": "shop", "version": "1.0.0", "lockfileVersion": 3, "packages": places}
+    case.site.write("package.json", json.dumps({**uses, "scripts": {"postinstall": "node make.js"}}))
+    case.site.write("package-lock.json", json.dumps(lock))
+    case.site.write("greet/package.json", json.dumps({"name": "greet", "version": "1.0.0"}))
+    case.site.write("it.test.js", "require('node:test')('it', () => { if (require('made') !== 1) throw 1; });\n")
+    other = case.site.folder / "other"
+    shutil.copytree(case.site.workspace, other)
+    making = "fs.mkdirSync('node_modules/made', {recursive: true}); fs.writeFileSync('node_modules/made/index.js'"
+    case.site.write("make.js", f"const fs = require('fs'); {making}, 'module.exports = 1');\n")
+    begin(case)
+    settings = case.site.folder / "config.toml"
+    settings.write_text(settings.read_text() + "install = true\n")
+    case.call("verify", "--all", "--json")
+    settings.write_text(settings.read_text().replace("install = true\n", ""))
+    case.cwd = other
+    said = case.call("verify", "--all", "--json")
+    if any(step["step"] == "tests" and step["standing"] == "pass" for step in json.loads(said.out or "{}")["steps"]):
+        case.note(["verify"], "what another workspace's script installed is used")
+
+
 def denied_path(case: Case) -> None:
     case.site.write("write.py", "open('migrations/1.sql', 'w').write('x')\n")
     case.site.write("migrations/0.sql", "x\n")
@@ -357,6 +382,7 @@ STORIES: Stories = {
     "special bits": special_bits,
     "repository in a folder": made_repository,
     "installed module edited": edited_module,
+    "installed in another workspace": installed_elsewhere,
     "endless settings": endless_settings,
     "denied path": denied_path,
     "two links": two_links,
