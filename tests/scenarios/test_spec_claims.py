@@ -365,3 +365,28 @@ def test_a_step_that_is_killed_goes_on_when_it_is_called_again(story: SpecStory,
     work = [one for one in story.runs() if one["stage"] in ("act", "follow_up")]
     # One run, asked for its change and its end; the request under way when it died may be asked again.
     assert len({one["run"] for one in work}) == 1 and len(work) <= 3
+
+
+@pytest.mark.spec("E11")
+def test_questions_are_answered_at_a_terminal_and_one_that_is_left_is_asked_again(story: SpecStory):
+    asked = (
+        "# Questions\n\n1. Is nothing an error? (no, yes)\n   Answer:\n2. What parts words? (space, tab)\n   Answer:\n"
+    )
+    story.lay({f"{NEW}/spec.md": KNOWN["spec.md"]})
+    story.model_says(
+        *write((f"{NEW}/questions.md", asked), user=STEPS["clarify"][4]),
+        *write((f"{NEW}/spec.md", "# Words\n\nNothing is no error.\n"), user="(no, yes)\nno\n"),
+    )
+    line = ("spec", "clarify", "--model", story.model)
+    with story.pawl.terminal(*line) as terminal:
+        terminal.expect("Is nothing an error? (no, yes)")
+        terminal.type("no\r")
+        terminal.expect("What parts words?")
+        terminal.type("\r")
+        assert terminal.finish() == 4 and "1 question open" in terminal.text
+    with story.pawl.terminal(*line) as terminal:
+        terminal.expect("What parts words?")
+        terminal.type("space\r")
+        assert terminal.finish() == 0 and "Is nothing" not in terminal.text
+    folder = story.pawl.workspace / NEW
+    assert "no error" in (folder / "spec.md").read_text() and "None open" in (folder / "questions.md").read_text()

@@ -133,6 +133,10 @@ def test_a_worker_of_another_machine_carries_a_job_and_its_change_is_verified_ag
     (ended,) = repository.json("queue", "run")["jobs"]
     assert (ended["outcome"], ended["attempts"]) == ("done", 1), ended
     assert (repository.workspace / "one.txt").read_text() == "one\n"
+    assert copies[0].is_dir()
+    with elsewhere() as other:
+        assert other("worker", "--drain").code == 0
+    assert not copies[0].exists()
     (entry,) = repository.json("history")["entries"]
     assert entry["id"] == ended["entry"] and repository("undo").code == 0
     assert not (repository.workspace / "one.txt").exists()

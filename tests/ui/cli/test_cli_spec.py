@@ -64,6 +64,17 @@ def test_tasks_become_waves_in_a_file_that_can_be_undone(repository: Pawl):
     assert not plan.exists()
 
 
+@pytest.mark.spec("E11", "B6")
+def test_the_estimate_is_told_at_the_prices_of_the_users_model(repository: Pawl, tmp_path: Path, monkeypatch):
+    (tmp_path / "prices.toml").write_text(
+        '[models]\ndefault = "openai/mine"\n[prices."openai/mine"]\ninput = 1\noutput = 11\n'
+    )
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "prices.toml"))
+    laid(repository.workspace, tasks=TASKS)
+    assert repository.json("spec", "orchestrate")["estimated_cost"] == 0.2
+    assert "0 tokens for the tasks of about 100,000 ($0.20) estimated" in repository("spec", "status").out
+
+
 @pytest.mark.spec("E11")
 def test_what_changes_in_the_specification_after_its_tasks_were_made_is_drift(repository: Pawl):
     known = SPEC.replace("[NEEDS CLARIFICATION: empty ones too?]", "")

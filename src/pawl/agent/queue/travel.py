@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import sqlite3
 import zipfile
 import zlib
@@ -134,6 +135,20 @@ def workspace_of(config: Config, queue: object, job: Job) -> Path:
                 raise _damaged(error) from error
             settled(shop, f"job {job.id} as it was sent", nodes)
     return folder
+
+
+def sweep_copies(config: Config, queue: object) -> None:
+    """Take away the copies of workspaces on which nothing is done here any more."""
+    folder = config.state / "away"
+    if not isinstance(queue, ServerQueue) or not folder.is_dir():
+        return
+    with queue.server.transaction():
+        name = queue.server.rows("SELECT name FROM pawl_queue")[0]["name"]
+        busy = "SELECT id FROM pawl_job WHERE state = 'running' OR (state <> 'ended' AND carrier = %s)"
+        kept = {f"{name}-{one['id']}" for one in queue.server.rows(busy, (queue.home,))}
+    for copy in folder.iterdir():
+        if copy.name.rpartition("-")[0] == name and copy.name not in kept:
+            shutil.rmtree(copy, ignore_errors=True)
 
 
 def progress(store: Store, run: str, largest: int = LARGEST) -> bytes:

@@ -18,7 +18,7 @@ from pathlib import Path
 from pawl.agent.queue.job_queue import JobQueue, QueueSettings, again, beside
 from pawl.agent.queue.job_rows import abroad
 from pawl.agent.queue.server_queue import ServerQueue
-from pawl.agent.queue.travel import arrive, progress, tell_progress, workspace_of
+from pawl.agent.queue.travel import arrive, progress, sweep_copies, tell_progress, workspace_of
 from pawl.agent.session import Session
 from pawl.core.errors import (
     Cancelled,
@@ -68,6 +68,8 @@ class QueueWorker:
     def work(self, *, drains: bool) -> None:
         """Carry jobs until the queue is empty, or until it is stopped."""
         with self._watch(), Telemetry.open(self.config.environment) as self._telemetry:
+            with suppress(QueueUnreachable):
+                sweep_copies(self.config, self.queue)
             idle, away = IDLE_SECONDS, 0.0
             while not self.stop.requested:
                 try:

@@ -17,10 +17,12 @@ from pawl.agent.specification.spec_folder import PARTS, SpecFolder
 from pawl.agent.specification.task_list import SpecTask
 from pawl.agent.specification.waves import PLAN, read_estimate, read_waves
 from pawl.core.change import Node
-from pawl.core.errors import UnknownEntry, UsageError
+from pawl.core.dialogue import Usage
+from pawl.core.errors import ConfigError, UnknownEntry, UsageError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import RunState
 from pawl.core.typed import plain, typed
+from pawl.models.router import model_config
 
 KIND = "spec"
 
@@ -137,6 +139,8 @@ class SpecStatus:
     drift: tuple[SpecFinding, ...] = ()
     estimated_tokens: int = 0
     """For the tasks, as the execution plan says."""
+    estimated_cost: Decimal | None = None
+    """The same in money; None where the price of the model is not known."""
     tokens: int = 0
     task_tokens: int = 0
     cost: Decimal | None = Decimal(0)
@@ -173,7 +177,8 @@ def status_of(spec: SpecFolder) -> SpecStatus:
     full = replace(known, tasks=rows, drift=found, next_step=step)
     try:
         waves = read_waves(spec.read(PLAN), tasks) if PLAN in parts else ()
-        full = replace(full, estimated_tokens=read_estimate(spec.read(PLAN)))
+        tokens = read_estimate(spec.read(PLAN))
+        full = replace(full, estimated_tokens=tokens, estimated_cost=estimated_cost(spec, tokens))
     except UsageError as error:
         return replace(full, trouble=error.message, next_step="pawl spec orchestrate")
     of = {one.id: number for number, wave in enumerate(waves, 1) for one in wave}
@@ -194,6 +199,15 @@ def _changed(spec: SpecFolder, state: SpecState) -> dict[str, SpecFinding]:
         )
         for part in sorted(gone)
     }
+
+
+def estimated_cost(spec: SpecFolder, tokens: int) -> Decimal | None:
+    """At the prices of the user's default model, where one token in ten is of an answer."""
+    with suppress(ConfigError):
+        config = model_config(spec.shop.config)
+        usage = Usage(input=tokens - tokens // 10, output=tokens // 10)
+        return config.prices.cost(config.routes.default, usage) if config.routes.default else None
+    return None
 
 
 def _stands(spec: SpecFolder, wave: WaveRecord) -> bool:

@@ -28,6 +28,8 @@ from pawl.ui.cli.parser import (
 from pawl.ui.screen.screen import counted, money
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from pawl.agent.specification.spec_folder import SpecFolder
     from pawl.agent.specification.task_list import SpecTask
     from pawl.agent.specification.wave_executor import WaveReport
@@ -180,7 +182,7 @@ def _analyze(shop: Project, call: Call) -> int:
 
 
 def _orchestrate(shop: Project, call: Call) -> int:
-    from pawl.agent.specification.spec_state import SpecState, documents
+    from pawl.agent.specification.spec_state import SpecState, documents, estimated_cost
     from pawl.agent.specification.waves import PLAN, as_markdown
 
     one = _found(shop, call)
@@ -193,13 +195,15 @@ def _orchestrate(shop: Project, call: Call) -> int:
         state = SpecState.of(one)
         state.with_documents({**documents(one, "tasks"), **state.taken_in}).keep(one)
     waves = [[each.task.id for each in wave] for wave in plan.waves]
-    body = {"spec": one.name, "waves": waves, "estimated_tokens": plan.tokens, "entry": entry}
+    cost = estimated_cost(one, plan.tokens)
+    estimate = {"estimated_tokens": plan.tokens, "estimated_cost": cost}
+    body = {"spec": one.name, "waves": waves, **estimate, "entry": entry}
     if call.options.json:
         return call.emit(body)
     for number, wave in enumerate(waves, 1):
         call.out.lines(f"wave {number}: {', '.join(wave)}")
     where = "not written: --dry-run" if call.options.dry_run else f"{one.path}/{PLAN}"
-    call.out.say(f"{counted(len(plan.tasks), 'task')}, about {plan.tokens:,} tokens; {where}")
+    call.out.say(f"{counted(len(plan.tasks), 'task')}, about {plan.tokens:,} tokens{_in_money(cost)}; {where}")
     return 0
 
 
@@ -213,7 +217,7 @@ def _status(shop: Project, call: Call) -> int:
     done = found.count(TaskStanding.PROVED, TaskStanding.DONE)
     if call.options.json:
         rows = [{"id": one.task.id, "what": one.task.what, **picked(one, "standing wave run")} for one in found.tasks]
-        names = "name parts waves drift estimated_tokens tokens task_tokens cost next_step trouble"
+        names = "name parts waves drift estimated_tokens estimated_cost tokens task_tokens cost next_step trouble"
         more = {"tasks": rows, "questions": asked, "specs": spec_names(shop)}
         return call.emit({**picked(found, names), **more})
     call.out.say(f"{found.name}: {', '.join(found.parts) or 'nothing written yet'}")
@@ -223,7 +227,11 @@ def _status(shop: Project, call: Call) -> int:
         proved = found.count(TaskStanding.PROVED)
         call.out.say(f"{done} of {counted(len(found.tasks), 'task')} done, {proved} proved")
         cost = "cost unknown" if found.cost is None else money(found.cost)
-        of = f" of about {found.estimated_tokens:,} estimated" if found.estimated_tokens else ""
+        of = (
+            f" of about {found.estimated_tokens:,}{_in_money(found.estimated_cost)} estimated"
+            if found.estimated_tokens
+            else ""
+        )
         call.out.say(f"{found.task_tokens:,} tokens for the tasks{of}; {found.tokens:,} with the documents, {cost}")
     for each in found.drift:
         call.out.say(f"! {each.where}: {each.what}", "yellow")
@@ -233,6 +241,10 @@ def _status(shop: Project, call: Call) -> int:
         call.out.say(f"! {counted(len(asked), 'question')} open in questions.md", "yellow")
     call.out.hint(f"next: {found.next_step}")
     return 0
+
+
+def _in_money(cost: Decimal | None) -> str:
+    return f" ({money(cost)})" if cost else ""
 
 
 def _execute(shop: Project, call: Call) -> int:
