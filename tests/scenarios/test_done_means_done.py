@@ -5,7 +5,7 @@ a command; then which verdict and exit code come of it, and which files may diff
 
 - `project`: a name of `[projects]` in its file, or in `projects.toml` for all; `files`: more of them, `""` for none
 - `request`; `turns`: `read`, `patch` with `old` and `new` (and what it `thinks`), `write` with `text`, `call` with
-  `arguments`, or `say`
+  `arguments`, or `say`; each only where the model was `told` something
 - `command`: a name of COMMANDS (`do` is `do --approve never`), or words with REQUEST; `words`: more; `then`: the next,
   or a file that the user writes before it, with `write` and `text`
 - `lines`: typed into a session, with the command `session`
@@ -65,7 +65,9 @@ ROWS = list(rows())
 
 
 def turn(step: Mapping[str, Any]) -> dict[str, object]:
-    """One answer of the model: words, or one call of a tool."""
+    """One answer of the model: words, or one call of a tool; where it was `told` something, only to that."""
+    if "told" in step:
+        return {**turn({key: value for key, value in step.items() if key != "told"}), "match": {"user": step["told"]}}
     match step:
         case {"say": text}:
             return {"answer": {"text": text}}
