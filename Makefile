@@ -84,5 +84,5 @@ release: web ## build wheel and sdist reproducibly, try them, write the notes
 	@PYTHON="$(abspath $(BIN))/python" scripts/release
 
 clean: ## remove the environments and every cache
-	rm -rf $(VENV) .ci-venv web/node_modules src/pawl/ui/web/page .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist
+	rm -rf $(VENV) .ci-venv .ci-shots web/node_modules src/pawl/ui/web/page .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist
 	find . -path ./.git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +

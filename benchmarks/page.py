@@ -3,6 +3,7 @@
     python benchmarks/page.py [--events 2000] [--lines 50000]
 
 A scripted model makes the run; Chromium opens the page over loopback (web/dev/measure.mjs) and traces what it does.
+`cold` is with an empty cache, `warm` with the scripts in it; a second run is watched as it comes.
 `longest_cpu_ms` is the processor time of the longest task of the page's main thread, `longest_clock_ms` the same by the
 clock, which other programs lengthen; the load of the machine stands beside it. The last line is JSON for programs.
 """
@@ -28,13 +29,16 @@ TURNS = 40
 
 
 def script(events: int) -> str:
-    """Many calls, and commands that print lines."""
+    """Many calls, and commands that print lines, for two requests."""
     said = "Some **words**, a `name` and\\n\\n- a list\\n- of two\\n\\n```python\\nvalue = 1\\n```\\n"
     turns = []
-    for number in range(TURNS):
-        command = f"echo {number}; seq {events // TURNS - 8}"
-        call = f'{{ name = "run_command", arguments = {{ command = "{command}" }} }}'
-        turns.append(f'[[turn]]\nanswer = {{ text = "{said} {number}", calls = [{call}] }}\n')
+    for words in ("look at everything", "once more"):
+        for number in range(TURNS):
+            command = f"echo {number}; seq {events // TURNS - 8}"
+            call = f'{{ name = "run_command", arguments = {{ command = "{command}" }} }}'
+            answer = f'{{ text = "{said} {number}", calls = [{call}] }}'
+            turns.append(f'[[turn]]\nmatch = {{ user = "{words}" }}\nanswer = {answer}\n')
+        turns.append(f'[[turn]]\nmatch = {{ user = "{words}" }}\nanswer = "Done."\n')
     return "".join(turns) + '[[turn]]\ntimes = 0\nanswer = "Done."\n'
 
 

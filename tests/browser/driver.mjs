@@ -22,6 +22,7 @@ browser.setDefaultTimeout(30_000);
 const tabs = new Map();
 
 function opened(page) {
+  let declines = false;
   const told = { foreign: [], dialogs: [], errors: [] };
   const own = () => new URL(page.mainFrame().url()).origin;
   page.on("request", (request) => {
@@ -31,7 +32,7 @@ function opened(page) {
   });
   page.on("dialog", (dialog) => {
     told.dialogs.push(`${dialog.type()}: ${dialog.message()}`);
-    void dialog.accept();
+    void (declines ? dialog.dismiss() : dialog.accept());
   });
   page.on("pageerror", (error) => told.errors.push(error.message));
   page.on("console", (line) => {
@@ -45,6 +46,9 @@ function opened(page) {
       const found = told[taken];
       told[taken] = [];
       return found;
+    },
+    decline: (yes) => {
+      declines = yes;
     },
     locator: (...given) => page.locator(...given),
     audit: async () => {

@@ -125,3 +125,14 @@ def test_findings_of_the_checks_stand_at_their_lines(opened: Open):
     tab.css(".editor-bar").having("lib/app.py").seen()
     tab.css(".cm-activeLine").having("return missing + number").seen()
     tab.css(".cm-lint-marker").seen()
+
+
+def test_an_error_that_is_typed_is_marked_after_the_save(opened: Open):
+    tab = opened({"app.py": "value = 1\n"}).tab
+    tab.go("code/app.py")
+    tab.css(".editor .cm-content").having("value = 1").click()
+    tab.key("Control+End")
+    tab.type("def broken(:")
+    tab.key("Control+s")
+    tab.css(".toast").having("saved (entry").seen()
+    tab.css(".editor .cm-lintRange-error").seen()

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from browser.chrome import Site
-from ui.cli.projects import SETTINGS
+from ui.cli.dev_site import free_port
+from ui.cli.projects import DEV_SERVER, SETTINGS, SITE
 
 pytestmark = [pytest.mark.browser, pytest.mark.spec("F7"), pytest.mark.attack("A59")]
 
@@ -93,3 +95,86 @@ def test_nothing_that_a_model_a_file_or_a_command_says_runs_or_loads(opened: Ope
     assert tab.evaluate("window.ran") is None
     names = tab.evaluate("performance.getEntriesByType('resource').map((one) => new URL(one.name).origin)")
     assert set(names) == {f"http://127.0.0.1:{site.server.port}"}
+
+
+FRAMED = """<!doctype html><title>Shop</title><h1>Shop</h1><pre id="came"></pre><script>
+const came = [];
+const tried = async (name, work) => {
+  try {
+    const got = await work();
+    came.push(`${name}: ${got ?? "done"}`);
+  } catch (error) {
+    came.push(`${name}: refused`);
+  }
+  document.getElementById("came").textContent = came.join("; ");
+};
+(async () => {
+  await tried("parent", () => parent.document.title);
+  await tried("storage", () => parent.sessionStorage.length);
+  await tried("top", () => { top.location = "http://127.0.0.1:9/stolen"; });
+  await tried("window", () => { if (!window.open("http://127.0.0.1:9/stolen")) throw 0; });
+  await tried("read", async () => (await fetch("http://127.0.0.1:%d/api/state")).status);
+  await tried("send", async () => (await fetch("http://127.0.0.1:%d/api/stop", { method: "POST", body: "{}" })).status);
+  parent.postMessage({ pawlConsole: "<img src=x onerror=window.ran=1>" }, "*");
+  parent.postMessage({ pawlConsole: { toString: "no" }, type: "RunEnded" }, "*");
+  await tried("end", () => "reached");
+})();
+</script>"""
+
+
+def test_a_hostile_project_in_the_preview_reaches_neither_the_page_nor_its_server(
+    opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "config.toml").write_text(DEV_SERVER % free_port())
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+    site = opened(SITE)
+    tab, port = site.tab, site.server.port
+    (site.pawl.workspace / "index.html").write_text(FRAMED.replace("%d", str(port)))
+    tab.go("preview")
+    tab.button("Start the dev server").click()
+    frame = tab.frame(".preview-frame")
+    frame.text("end: reached").seen()
+    came = frame.css("#came").words().split("; ")
+    assert [one for one in came if not one.endswith(": refused")] == ["end: reached"]
+    tab.role("region", "errors in the console").having("<img src=x onerror").seen()
+    assert tab.evaluate("location.origin") == f"http://127.0.0.1:{port}" and tab.evaluate("window.ran") is None
+    tab.status("ready")
+    # What the frame was told of it by its browser is its own affair.
+    tab.told("errors")
+
+
+def test_hostile_names_of_skills_hooks_memories_points_and_jobs_are_text(
+    opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    bad = "<img src=x onerror=window.ran=1>"
+    skill = f"---\nname: greet\ndescription: {bad}\n---\n{bad}\n"
+    hook = f'[[hooks.PostToolUse]]\nmatcher = "Edit"\nhooks = [{{ type = "command", command = "{bad}" }}]\n'
+    server = f'[mcp.servers.bad]\ncommand = "{bad}"\n'
+    trusted = f'[trust]\nfolders = ["{tmp_path / "project"}"]\n'
+    (tmp_path / "config.toml").write_text(f"{trusted}{server}{hook}")
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+    spec = f"# {bad}\n\n- **FR-001**: {bad} [NEEDS CLARIFICATION: {bad}]\n"
+    site = opened({**SETTINGS, ".pawl/skills/greet/SKILL.md": skill, "specs/001-bad/spec.md": spec, "a.py": "x = 1\n"})
+    tab, pawl = site.tab, site.pawl
+    for words in (
+        ("memory", "add", bad),
+        ("checkpoint", bad),
+        ("queue", "add", bad),
+        ("run", "--apply", "--", "touch", bad),
+    ):
+        pawl(*words)
+    tab.ask(f"!echo '{bad}'")
+    tab.css(".output").having(bad).seen()
+    for pane, seen in (("settings", ".memory"), ("time", ".timeline")):
+        tab.go(pane)
+        tab.css(seen).having("<img src=x").seen()
+        assert tab.evaluate("document.querySelectorAll('img:not(.cm-widgetBuffer)').length") == 0
+    assert tab.evaluate("window.ran") is None
+
+
+def test_the_browser_itself_refuses_html_that_is_made_of_text(opened: Open):
+    tab = opened({"a.txt": "x\n"}).tab
+    tried = "try { document.body.innerHTML = '<b>x</b>'; 'made' } catch (error) { error.name }"
+    assert tab.evaluate(tried) == "TypeError"
+    tab.status("ready")
+    tab.told("errors")

@@ -3,10 +3,11 @@ and everything is done by keys alone once."""
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 
 import pytest
-from browser.chrome import Site
+from browser.chrome import BUILT, Site
 from ui.cli.test_cli_do import FILES, FIX, RIGHT
 
 pytestmark = [pytest.mark.browser, pytest.mark.spec("F7"), pytest.mark.timeout(600)]
@@ -90,3 +91,10 @@ def test_a_run_is_asked_for_approved_and_undone_by_keys_alone(opened: Open):
         tab.key("Tab")
         reached.add(tab.evaluate("document.activeElement.textContent.slice(0, 20) || document.activeElement.title"))
     assert {"New", "Earlier…", "Undo", "Redo"} <= reached and any("Settings" in one for one in reached)
+
+
+def test_what_is_loaded_at_first_is_small(opened: Open):
+    tab = opened({"a.txt": "x\n"}).tab
+    loaded = tab.evaluate("performance.getEntriesByType('resource').map((one) => new URL(one.name).pathname)")
+    scripts = [BUILT / path.lstrip("/") for path in loaded if path.endswith(".js")]
+    assert scripts and sum(len(gzip.compress(one.read_bytes())) for one in scripts) <= 400_000

@@ -72,3 +72,23 @@ def test_a_request_changes_the_page_and_one_that_does_not_come_up_takes_itself_b
     tab.shot("own-page-taken-back")
     assert server.get("/api/state")["page"]["build"] == build
     assert tab.told("errors")
+
+    # A file without which the page does not come up is changed with a second yes, and left alone without it.
+    for declines, ends in ((True, "}\n"), (False, "}\n\n")):
+        tab.call(["decline", [declines]])
+        tab.go("code/package.json")
+        tab.css(".editor-bar").having("package.json").seen()
+        tab.css(".editor .cm-content").click()
+        tab.key("Control+End")
+        tab.key("Enter")
+        tab.key("Control+s")
+        while not any("the page may not come up with this change" in one for one in tab.told("dialogs")):
+            tab.css(".editor-bar").seen()
+        if declines:
+            tab.call(["decline", [False]])
+            tab.call(["reload", []])
+            tab.css(".connection").having("ready").seen()
+        else:
+            tab.css(".toast").having("saved (entry").seen()
+        assert server.get(f"{OWN}/file?path=package.json")["text"].endswith(ends)
+    tab.told("errors")

@@ -59,8 +59,16 @@ await page.addInitScript(() => {
   };
   requestAnimationFrame(look);
 });
+/** When something was first painted, and when a request could be written. */
+const opened = () =>
+  page.evaluate(() => ({
+    first_paint_ms: Math.round(performance.getEntriesByName("first-contentful-paint")[0].startTime),
+    interactive_ms: Math.round(window.ready),
+  }));
 await page.goto(address);
 await page.waitForSelector(ready);
+await page.waitForFunction(() => performance.getEntriesByName("first-contentful-paint").length > 0);
+figures.cold = await opened();
 const origin = new URL(address).origin;
 await traced("load", async () => {
   await page.goto(`${origin}/?again#/work`);
@@ -68,10 +76,7 @@ await traced("load", async () => {
   await page.waitForSelector(".run");
   await idle();
 });
-figures.first_paint_ms = await page.evaluate(() =>
-  Math.round(performance.getEntriesByName("first-contentful-paint")[0].startTime),
-);
-figures.interactive_ms = await page.evaluate(() => Math.round(window.ready));
+figures.warm = await opened();
 figures.scripts = await page.evaluate(() =>
   performance
     .getEntriesByType("resource")
@@ -84,6 +89,20 @@ await traced("scroll 2,000 events", async () => {
   for (let at = 0; at < 20; at += 1) await page.mouse.wheel(0, -800);
   await idle();
 });
+// As many events again, as they come, while somebody types and scrolls.
+await traced("2,000 events as they come", async () => {
+  const ended = await page.locator(".delivery").count();
+  await page.locator("#request").fill("look at everything once more");
+  await page.keyboard.press("Enter");
+  for (let at = 0; (await page.locator(".delivery").count()) === ended; at += 1) {
+    await page.locator("#request").focus();
+    await page.keyboard.type("typed meanwhile ");
+    await page.locator(".conversation").hover();
+    await page.mouse.wheel(0, at % 2 ? 600 : -600);
+  }
+  await idle();
+});
+await page.locator("#request").fill("");
 await traced("open 50,000 lines", async () => {
   await page.evaluate((path) => {
     location.hash = `#/code/${path}`;

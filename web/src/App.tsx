@@ -139,7 +139,8 @@ function Panes({
 function Name() {
   const session = useStore((store) => store.session);
   useEffect(() => {
-    if (session) document.title = `${session.waiting ? "? " : session.working ? "… " : ""}${session.name} – Pawl`;
+    if (session)
+      document.title = `${session.waiting || session.asked ? "? " : session.working ? "… " : ""}${session.name} – Pawl`;
   }, [session]);
   return (
     <h1 className="name" title={session?.workspace}>
@@ -163,7 +164,7 @@ function Mark({ pane }: { pane: Pane }) {
 function Connection() {
   const connection = useStore((store) => store.connection);
   const working = useStore((store) => store.session?.working);
-  const waiting = useStore((store) => store.session?.waiting);
+  const waiting = useStore((store) => store.session?.waiting ?? store.session?.asked);
   const state: [string, "plain" | "warn" | "busy"] =
     connection === "lost"
       ? ["connection lost, trying again", "warn"]

@@ -61,3 +61,6 @@ const STANDING = { pass: ["✓", "good"], fail: ["✗", "bad"], skipped: ["–",
 export function signOf(standing: Standing, told = false): readonly [string, string] {
   return told && standing === "fail" ? ["!", "warn"] : (STANDING[standing] ?? [standing, "plain"]);
 }
+
+/** A model as a list names it: a script by its file. */
+export const shortModel = (model: string): string => model.replace(/^scripted:.*\//, "scripted:");

@@ -5,7 +5,8 @@ import { EditorView, keymap } from "@codemirror/view";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { get, put, query, Refused } from "../api";
 import { attempt, Badge, Button, Dialog, Empty, Trouble, toast } from "../components";
-import { touched, useStore } from "../events/store";
+import { examine, touched, useStore } from "../events/store";
+import { OWN } from "../OwnPage";
 import { go } from "../place";
 import type { Definition, Diagnostic, FileText, Saved } from "../types";
 import { afterConflict, afterRead, afterSave, type OpenFile, opened, resolved, type Step } from "./files";
@@ -92,6 +93,7 @@ export function Editor({ path, line }: { path: string; line: number }) {
           const now = tabOf(target);
           if (!now) return;
           touched();
+          if (!OWN) void examine();
           take(target, afterSave(now.file, text, now.state.doc.toString(), saved));
           toast(
             saved.merged
@@ -328,7 +330,7 @@ function useDiskChanges(take: (path: string, step: Step) => void): void {
 /** The findings of the latest checks, in the gutter and under the text. */
 function useDiagnostics(view: React.RefObject<EditorView | null>, path: string, ready: boolean): void {
   const latest = useStore((store) => [...store.runs.values()].findLast((run) => run.checks.length)?.checks);
-  const verified = useStore((store) => store.verified?.steps);
+  const verified = useStore((store) => store.edited ?? store.verified?.steps);
   const checks = verified ?? latest;
   useEffect(() => {
     const current = view.current;

@@ -2,7 +2,7 @@
 
 import { useSyncExternalStore } from "react";
 import { command, get, Refused, readEvents } from "../api";
-import type { SessionState, StreamEvent, Verified } from "../types";
+import type { CheckResult, SessionState, StreamEvent, Verified } from "../types";
 import { EMPTY, type EventState, reduce } from "./reduce";
 
 /** With the time, and the count of changes of files, at which the checks began. */
@@ -17,6 +17,8 @@ export interface Store extends EventState {
   refusal: Refused | null;
   /** What the checks said of the workspace when they were asked for. */
   verified: Checked | null;
+  /** What the quick checks said of it after the last save in the editor; newer than the others. */
+  edited: CheckResult[] | null;
   /** Runs that were worked on here since the conversation was chosen; one that was stopped is in no record yet. */
   followed: readonly string[];
 }
@@ -24,7 +26,15 @@ export interface Store extends EventState {
 /** Events from before this page was opened that are read again; older ones come from the conversation's record. */
 const BACKLOG = 4000;
 
-let store: Store = { ...EMPTY, session: null, connection: "connecting", refusal: null, verified: null, followed: [] };
+let store: Store = {
+  ...EMPTY,
+  session: null,
+  connection: "connecting",
+  refusal: null,
+  verified: null,
+  edited: null,
+  followed: [],
+};
 const listeners = new Set<() => void>();
 let pending: StreamEvent[] = [];
 let scheduled = false;
@@ -42,7 +52,7 @@ function flush(): void {
   if (next === store) return;
   const asked = next.stateAsked !== store.stateAsked;
   // What the checks said is of a workspace that a run may now change.
-  set(events.some((event) => event.type === "RunBegun") ? { ...next, verified: null } : next);
+  set(events.some((event) => event.type === "RunBegun") ? { ...next, verified: null, edited: null } : next);
   if (asked) void refresh();
 }
 
@@ -125,9 +135,29 @@ export async function verify(): Promise<void> {
   const began = { time: new Date().toISOString(), files: store.filesChanged };
   set({ checking: [] });
   try {
-    set({ verified: { ...(await command<Verified>("verify")), ...began } });
+    set({ verified: { ...(await command<Verified>("verify")), ...began }, edited: null });
   } finally {
     set({ checking: null });
+  }
+}
+
+let examining = false;
+let once = false;
+
+/** Runs the quick checks after a save, so that the editor marks what they find; saves meanwhile are one more time. */
+export async function examine(): Promise<void> {
+  once = true;
+  if (examining) return;
+  examining = true;
+  try {
+    while (once) {
+      once = false;
+      set({ edited: (await command<Verified>("verify", "--only", "syntax,types,lint")).steps });
+    }
+  } catch {
+    // The marks stay as they were; Proof says why the checks cannot run.
+  } finally {
+    examining = false;
   }
 }
 

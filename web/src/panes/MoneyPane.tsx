@@ -2,7 +2,7 @@ import { useMemo, useState } from "react";
 import { command, get } from "../api";
 import { Card, Empty, Plot, Select, Spinner, Table, Trouble, useLoaded } from "../components";
 import { useStore } from "../events/store";
-import { clock, count, money, plural, seconds } from "../format";
+import { clock, count, money, plural, seconds, shortModel } from "../format";
 import type { Attempt, Counts, RequestRow } from "../types";
 import { perRun } from "./spent";
 
@@ -105,7 +105,7 @@ export default function MoneyPane() {
                   row.run,
                   row.stage,
                   row.role,
-                  row.model,
+                  shortModel(row.model),
                   count(row.input_tokens),
                   count(row.output_tokens),
                   money(row.cost_usd),

@@ -2,6 +2,7 @@ import { useEffect, useState } from "react";
 import { put } from "../api";
 import { attempt, Button, Dialog, Field, Select } from "../components";
 import { setSession, useStore } from "../events/store";
+import { shortModel } from "../format";
 import type { Choices as Chosen, SessionState } from "../types";
 
 const change = (part: Partial<Chosen>) => attempt(async () => setSession(await put<SessionState>("/choices", part)));
@@ -11,9 +12,6 @@ const APPROVAL: [Chosen["approval"], string][] = [
   ["final", "approve at the end"],
   ["never", "never ask me"],
 ];
-
-/** A model without the folder that a script stands in. */
-const short = (model: string) => model.replace(/^scripted:.*\//, "scripted:");
 
 /** The user's choices: mode, model, reasoning, approval, budget. Always visible, changed here and nowhere else. */
 export function Choices({ compact }: { compact: boolean }) {
@@ -61,7 +59,7 @@ export function Choices({ compact }: { compact: boolean }) {
     .join(", ");
   const summary = [
     choices.mode,
-    short(choices.model || asked),
+    shortModel(choices.model || asked),
     `reasoning ${choices.reasoning || "as set"}`,
     new Map(APPROVAL).get(choices.approval),
     budget ? `budget ${budget}` : "no budget",
@@ -111,7 +109,7 @@ function ModelSelect({
   const [name, setName] = useState("");
   const options = [...new Set([value, ...models])]
     .filter((one) => one && (value || one !== asked))
-    .map((one) => [one, short(one)] as [string, string]);
+    .map((one) => [one, shortModel(one)] as [string, string]);
   if (own)
     return (
       <form
@@ -131,7 +129,7 @@ function ModelSelect({
       label="model"
       bare={bare}
       value={value}
-      options={[...(value ? [] : [["", short(asked)] as [string, string]]), ...options, ["…", "another…"]]}
+      options={[...(value ? [] : [["", shortModel(asked)] as [string, string]]), ...options, ["…", "another…"]]}
       onChange={(model) => (model === "…" ? setOwn(true) : change({ model }))}
     />
   );

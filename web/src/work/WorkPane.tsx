@@ -213,6 +213,7 @@ function Conversation({ runs, told, loading }: { runs: Shown[]; told: Told[]; lo
 
 /** Commands that the user typed, and what they said. */
 function Commands({ told }: { told: Told[] }) {
+  const asked = useStore((store) => store.session?.asked != null);
   return told.map(({ id, line, text, failed, open }) => (
     <article key={id} className="run" aria-label={`command ${line}`}>
       <div className="said">
@@ -220,7 +221,7 @@ function Commands({ told }: { told: Told[] }) {
       </div>
       {text && <Output label={`what ${line} says`} text={plain(text)} />}
       {failed && <Badge tone="bad">failed</Badge>}
-      {open && (
+      {open && !asked && (
         <div className="dim live">
           <Spinner /> at work
         </div>
