@@ -56,6 +56,20 @@ def test_the_input_is_edited_with_the_keys_of_vi(place: Place, settings: Path):
         assert seen.finish() == 0
 
 
+def test_the_theme_with_no_dim_letters_has_none_in_the_lines_that_are_drawn_in_place(place: Place, settings: Path):
+    settings.write_text('[session]\ntheme = "contrast"\n')
+    with place.open("--model", place.model(ANSWERS), "--mode", "chat", columns=100) as seen:
+        seen.expect_status("chat")
+        seen.type("/co")
+        seen.expect("/commit")
+        seen.type("\x1b\x03what is it?\r")
+        seen.expect("· run r")
+        seen.expect_idle()
+        seen.type("\x04")
+        assert seen.finish() == 0
+    assert b"90m" not in seen.raw and b"\x1b[2m" not in seen.raw
+
+
 STREAMS = f"""
 [[turn]]
 match = {{ user = "slowly", answered = [] }}

@@ -360,7 +360,7 @@ class Inline:
         seconds = f" {took:.0f} s" if took >= 1 else ""
         spent = self._sitting.spending
         room = _width() - 2 - cells(seconds) - cells(spent)
-        return [("fg:ansicyan", f"{turn} "), (_DIM, f"{cut(text, max(10, room))}{seconds}{spent}")]
+        return [(_styled("cyan"), f"{turn} "), (_styled("dim"), f"{cut(text, max(10, room))}{seconds}{spent}")]
 
     def _question_lines(self) -> StyleAndTextTuples:
         if self._question is None:
@@ -368,7 +368,7 @@ class Inline:
         return [("bold", "\n".join(textwrap.wrap(self._question.text.rstrip(), _width(), break_on_hyphens=False)))]
 
     def _status_line(self) -> StyleAndTextTuples:
-        return [(_DIM, cut(one_line(self._sitting.status(_width(), asked=self.asks)), _width()))]
+        return [(_styled("dim"), cut(one_line(self._sitting.status(_width(), asked=self.asks)), _width()))]
 
     def _print(self, text: str) -> None:
         with self._lock:
@@ -539,7 +539,18 @@ MOST_INPUT, MOST_PREVIEW, MOST_OFFERED = 10, 5, 6
 MOST_PASTED = 10
 """Lines of a paste that stand in the input as they are."""
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-_DIM = "fg:ansibrightblack"
+_STYLES = {
+    "dim": "fg:ansibrightblack",
+    "bright_black": "fg:ansibrightblack",
+    "not dim": "",
+    "cyan": "fg:ansicyan",
+    "blue": "fg:ansiblue",
+}
+
+
+def _styled(word: str) -> str:
+    """The style of the user's theme, as the input line writes it."""
+    return _STYLES[Screen.theme.get(word, word)]
 
 
 def _width() -> int:
@@ -571,5 +582,5 @@ def _offered(buffer: Buffer) -> StyleAndTextTuples:
         mark = ">" if at == (chosen or 0) else " "
         line = f"{mark} {cut(one.display_text, room):<{room}}  {one.display_meta_text}".rstrip()
         end = "\n" if at < start + len(part) - 1 else ""
-        lines.append(("bold" if at == chosen else _DIM, cut(line, _width()) + end))
+        lines.append(("bold" if at == chosen else _styled("dim"), cut(line, _width()) + end))
     return lines

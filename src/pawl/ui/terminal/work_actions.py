@@ -17,7 +17,7 @@ from pawl.core.errors import UnknownEntry, UsageError
 from pawl.core.run import Approval, DeliveryState, Mode, Report, RunRequest, RunState
 from pawl.ui.screen.diff import show_diff
 from pawl.ui.screen.renderer import Meter
-from pawl.ui.screen.screen import Face, Screen, agreed, brief, money, one_line, when
+from pawl.ui.screen.screen import Face, Screen, agreed, brief, money, one_line, short_path, when
 from pawl.ui.terminal.commands import words_of
 from pawl.ui.terminal.meanwhile import Meanwhile
 from pawl.ui.terminal.status import ASKS, KEYS, SessionChoices
@@ -25,6 +25,7 @@ from pawl.ui.terminal.transcript import as_markdown, retell
 
 if TYPE_CHECKING:
     from pawl.agent.session import Session
+    from pawl.settings.config import Config
     from pawl.ui.terminal.terminal_session import Shared
     from pawl.workspace.pull_request import HostedRepository
 
@@ -36,7 +37,10 @@ GROUPS = {
     "memory": "knowledge",
     "yours": "yours",
 }
-MOST_LISTED = 15
+MOST_LISTED, MOST_STILL = 15, 5
+"""Conversations that are listed, and runs that stand still."""
+MOST_FILES = 24
+"""Characters for the files of a request."""
 MOST_OUTPUT = 20
 """Lines of a command of the user's that the model is told."""
 
@@ -44,6 +48,7 @@ MOST_OUTPUT = 20
 class SessionHost(Protocol):
     """The session that the commands are of: one in a terminal, or that of the page."""
 
+    config: Config
     workspace: Path
     wishes: SessionChoices
     meter: Meter
@@ -130,11 +135,11 @@ class WorkActions:
     def status(self, words: str) -> None:
         from pawl.core import __version__
 
-        sitting, wishes = self._sitting, self._wishes
+        sitting, wishes, model = self._sitting, self._wishes, self._sitting.shared.model
         rows = [
             ("pawl", __version__),
-            ("workspace", str(sitting.workspace)),
-            ("model", sitting.shared.model or "none: /setup finds one"),
+            ("workspace", short_path(sitting.workspace, sitting.config.home)),
+            ("model", wishes.model or "not known yet" if model is None else model or "none: /setup finds one"),
             ("mode", f"{wishes.mode_word}, {ASKS[wishes.approval]}"),
             ("conversation", wishes.conversation or "new"),
             ("spent", money(sitting.meter.cost)),
@@ -201,19 +206,21 @@ class WorkActions:
                 self._say("nothing is queued")
 
     def resume(self, words: str) -> None:
-        """A conversation or a run by its id; without one the user chooses."""
+        """A conversation or a run by its id; without one, or with `all`, the user chooses from a list."""
         session = self._sitting.session
-        if words:
+        if words not in ("", "all"):
             if any(run.id == words for run in session.runs()):
                 self._sitting.carry(lambda: session.resume(words))
             else:
                 self.take_up(words)
             return
-        choices = self._choices()
+        choices, more = self._choices(every=words == "all")
         if not choices:
             raise UnknownEntry("there is nothing to resume yet", advice="type a request")
         rows = [(str(number), *choice) for number, choice in enumerate(choices, start=1)]
         self._out.table(("", "id", "last", "what"), rows, flexible=3)
+        if more:
+            self._out.hint(f"  and {more} older: /resume all")
         said = (self._face.line("which? [number or id, Enter: none] ") or "").strip()
         if not said:
             return
@@ -225,18 +232,23 @@ class WorkActions:
         if agreed(self._face, f"resume run {run}?"):
             self.resume(run)
 
-    def _choices(self) -> list[tuple[str, str, str]]:
-        """Id, when, what; runs that stand still come first."""
+    def _choices(self, *, every: bool) -> tuple[list[tuple[str, str, str]], int]:
+        """Id, when, what, runs that stand still first; and how many more there are."""
         session = self._sitting.session
         still = {RunState.WORKING: "stopped", RunState.WAITING: "waits"}
-        found = [
+        runs = [
             (run.id, when(run.created, today=True), f"{still[run.state]}: {brief(run.order.text, 200)}")
-            for run in session.runs(limit=50)
+            for run in session.runs()
             if run.state in still
-        ][:5]
-        for one in session.conversations(limit=MOST_LISTED):
-            found.append((one.id, when(one.last, today=True), f"{one.turns} × {brief(one.title, 200)}"))
-        return found
+        ]
+        talked = [
+            (one.id, when(one.last, today=True), f"{one.turns} × {brief(one.title, 200)}")
+            for one in session.conversations()
+        ]
+        if every:
+            return [*runs, *talked], 0
+        shown = [*runs[:MOST_STILL], *talked[:MOST_LISTED]]
+        return shown, len(runs) + len(talked) - len(shown)
 
     def take_up(self, conversation: str) -> None:
         """Goes on with a conversation, and shows how it ended."""
@@ -255,6 +267,10 @@ class WorkActions:
         self._wishes.conversation = self._sitting.session.fork(self._conversation("fork"))
         self._say(f"continues as {self._wishes.conversation}; the first one is unchanged")
 
+    def _files_of(self, entries: Sequence[int]) -> list[str]:
+        shop = self._sitting.session.shop
+        return sorted({path for number in entries for path in shop.changes(shop.entry(number)).paths})
+
     def rewind(self, words: str) -> None:
         """Back to before one of the requests: their entries are undone, and a copy of the conversation ends there."""
         from pawl.workspace.reversal import Wish
@@ -270,13 +286,13 @@ class WorkActions:
             (
                 str(number),
                 when(points[run].time, today=True),
-                ", ".join(map(str, reversed(entries[run]))) or "–",
+                brief(", ".join(self._files_of(entries[run])), MOST_FILES) or "–",
                 brief(points[run].message.text, 200),
             )
             for number, run in enumerate(runs, start=1)
         ]
         if not words:
-            self._out.table(("", "when", "entries", "request"), rows, flexible=3)
+            self._out.table(("", "when", "files", "request"), rows, flexible=3)
             words = (self._face.line("go back to before which request? [number, Enter: none] ") or "").strip()
         if not words:
             return
