@@ -140,10 +140,10 @@ def say(message: dict) -> None:
 def answer(way: str, message: dict) -> dict | None:
     params = message.get("params") or {}
     match message["method"]:
-        case "server/discover" if way == "modern":
+        case "server/discover" if way in ("modern", "late"):
             capabilities = {"tools": {}, "prompts": {}, "resources": {}}
             return {"supportedVersions": ["2026-07-28"], "capabilities": capabilities, "resultType": "complete"}
-        case "initialize" if way != "modern":
+        case "initialize" if way not in ("modern", "late"):
             return {
                 "protocolVersion": "2025-06-18",
                 "capabilities": {"tools": {}, "prompts": {}, "resources": {}},
@@ -181,6 +181,10 @@ def main() -> None:
             continue
         if way == "strict" and message["method"] == "server/discover":
             sys.exit(3)
+        if way == "late" and message["method"] == "server/discover":
+            # Not before the other greeting has come as well.
+            held, message = message, json.loads(sys.stdin.readline())
+            say({"id": held["id"], "result": answer(way, held)})
         error = {"code": -32601, "message": f"no {message['method']}"}
         try:
             result = answer(way, message)

@@ -64,6 +64,17 @@ def test_a_tool_of_a_server_is_told_and_called_in_both_eras(
     assert "echo says hello gouda" in second and "cheese://list: cheeses" in second and "is not a tool" in second
 
 
+@pytest.mark.whole
+@pytest.mark.spec("F6")
+def test_a_server_that_is_slow_to_start_and_answers_the_first_greeting_after_the_second_is_of_the_newer_era(
+    project: Project, configured: Configured
+):
+    pawl = project(FILES)
+    configured(server("late", "timeout = 4000"))
+    told = pawl.json("mcp", "test", "cheese")
+    assert told["protocol"] == "2026-07-28" and [one["name"] for one in told["tools"]] == ["echo", "look"]
+
+
 @pytest.mark.spec("F6")
 def test_a_server_that_nobody_agreed_to_is_told_to_no_model_and_not_started(project: Project, configured: Configured):
     pawl = project(FILES)

@@ -50,6 +50,10 @@ class McpClient:
         self._seconds = seconds
         self._cancel = cancel
         self._numbers = itertools.count(1)
+        self._probe = 0
+        """The number of the first greeting."""
+        self._late: Message = {}
+        """Its answer, where that came after the time for it."""
 
     def close(self) -> None:
         self._channel.close()
@@ -59,23 +63,34 @@ class McpClient:
         found: Mapping[str, Any] = {}
         with suppress(McpRefused, TimedOut, ParseFailed):
             if probe:
-                seconds = min(self._seconds, PROBE_SECONDS)
-                found = self._ask("server/discover", self._stamped({}, MODERN[-1]), seconds)
+                self._probe, seconds = next(self._numbers), min(self._seconds, PROBE_SECONDS)
+                found = self._ask("server/discover", self._stamped({}, MODERN[-1]), seconds, self._probe)
+        if not self._is_modern(found):
+            given = {"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": CLIENT}
+            try:
+                found = self._ask("initialize", given, self._seconds)
+            except McpRefused:
+                # It was slow to start, answers the first greeting only now, and knows no other after it.
+                with suppress(McpRefused, ParseFailed):
+                    found = _result(self._late, "server/discover")
+                if not self._is_modern(found):
+                    raise
+            else:
+                self.version = str(found.get("protocolVersion"))
+                self.info = _mapping(found.get("serverInfo"))
+                self._settle()
+                self._send({"method": "notifications/initialized"})
+        self._settle()
+        self.capabilities = _mapping(found.get("capabilities"))
+
+    def _is_modern(self, found: Mapping[str, Any]) -> bool:
+        """Whether an answer to the first greeting has a version of the newer era in common."""
         versions = found.get("supportedVersions")
         mutual = [one for one in MODERN if isinstance(versions, list) and one in versions]
         if mutual:
             self.version = mutual[-1]
-            meta = found.get("_meta")
-            self.info = _mapping(_mapping(meta).get(f"{_META}serverInfo"))
-        else:
-            given = {"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": CLIENT}
-            found = self._ask("initialize", given, self._seconds)
-            self.version = str(found.get("protocolVersion"))
-            self.info = _mapping(found.get("serverInfo"))
-            self._settle()
-            self._send({"method": "notifications/initialized"})
-        self._settle()
-        self.capabilities = _mapping(found.get("capabilities"))
+            self.info = _mapping(_mapping(found.get("_meta")).get(f"{_META}serverInfo"))
+        return bool(mutual)
 
     def _settle(self) -> None:
         if isinstance(self._channel, HttpChannel):
@@ -114,8 +129,8 @@ class McpClient:
         stamp = {"protocolVersion": version, "clientInfo": CLIENT, "clientCapabilities": {}}
         return {**params, "_meta": {**params.get("_meta", {}), **{f"{_META}{key}": at for key, at in stamp.items()}}}
 
-    def _ask(self, method: str, params: Mapping[str, Any], seconds: float) -> Mapping[str, Any]:
-        number = next(self._numbers)
+    def _ask(self, method: str, params: Mapping[str, Any], seconds: float, number: int = 0) -> Mapping[str, Any]:
+        number = number or next(self._numbers)
         deadline, asked = time.monotonic() + seconds, 0
         self._send({"id": number, "method": method, "params": params})
         while True:
@@ -138,6 +153,8 @@ class McpClient:
                 self._heard(message)
             elif message.get("id") == number:
                 return _result(message, method)
+            elif message.get("id") == self._probe:
+                self._late = message
 
     def _heard(self, message: Message) -> None:
         """A message that the server sends by itself: it is told nothing but that this end is alive."""
