@@ -118,7 +118,7 @@ def page() -> Iterator[str]:
         thread.join()
 
 
-def settings(name: str, root: Path) -> str:
+def settings(name: str, root: Path, *, host: bool = False) -> str:
     words = {
         "everything": ["node", f"{root}/{MODULES}/server-everything/dist/index.js"],
         "filesystem": ["node", f"{root}/{MODULES}/server-filesystem/dist/index.js", "."],
@@ -126,34 +126,39 @@ def settings(name: str, root: Path) -> str:
         "git": [f"{root}/venv/bin/mcp-server-git"],
         "fetch": [f"{root}/venv/bin/mcp-server-fetch", "--ignore-robots-txt", "--allow-private-ips"],
     }[name]
-    more = f'reads = ["{root}"]\nenv = {{ MEMORY_FILE_PATH = "/tmp/memory.json" }}\n'
+    more = "host = true\n" if host else f'reads = ["{root}"]\nenv = {{ MEMORY_FILE_PATH = "/tmp/memory.json" }}\n'
     more += "network = true\n" if name == "fetch" else ""
     return f"[mcp.servers.{name}]\ncommand = {json.dumps(words[0])}\nargs = {json.dumps(words[1:])}\n{more}"
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(("name", "host"), [*((name, False) for name in CALLS), ("git", True)])
 def test_every_tool_of_a_reference_server_is_called(
-    project: Project, configured: Configured, servers: Path, page: str, name: str
+    project: Project, configured: Configured, servers: Path, page: str, name: str, host: bool
 ):
     pawl = project({**SETTINGS, "app.py": "def after(number):\n    return number + 1\n"})
     for words in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]):
         subprocess.run(["git", *words], cwd=pawl.workspace, check=True)
-    configured(settings(name, servers))
+    (pawl.workspace / "app.py").write_text("def after(number):\n    return 1 + number\n")
+    configured(settings(name, servers, host=host))
     agreed = pawl.json("mcp", "trust", name, "--yes")
     assert {one["name"] for one in agreed["tools"]} == set(CALLS[name])
+    # A server on the host does not start in the workspace.
+    filled = {"{url}": page, **({".": str(pawl.workspace)} if host else {})}
     spoken = calls(
         *(
-            (f"mcp__{name}__{tool}", {key: page if one == "{url}" else one for key, one in given.items()})
+            (f"mcp__{name}__{tool}", {key: filled.get(str(one), one) for key, one in given.items()})
             for tool, given in CALLS[name].items()
         )
     )
     rules = f'[permissions]\nallow = ["mcp__{name}__*"]\n'
-    with model(configured, spoken, settings=rules + settings(name, servers)) as playing:
+    with model(configured, spoken, settings=rules + settings(name, servers, host=host)) as playing:
         pawl(*DO)
     told = [one["content"] for one in json.loads(playing.requests[1].body)["messages"] if one["role"] == "tool"]
     assert len(told) == len(CALLS[name])
     head = f"[data of the MCP server '{name}'"
     failed = {tool for tool, text in zip(CALLS[name], told, strict=True) if not text.startswith(head)}
-    assert failed <= READ_ONLY, [text for text in told if not text.startswith(head)]
+    assert failed <= (set() if host else READ_ONLY), [text for text in told if not text.startswith(head)]
+    branch = subprocess.run(["git", "branch", "--show-current"], cwd=pawl.workspace, capture_output=True, text=True)
+    assert (branch.stdout.strip() == "other") is host
     assert "hello" in told[0] or name != "everything"
     assert "gouda is a cheese" in told[0] or name != "fetch"

@@ -44,11 +44,12 @@ PARTS = [
 COMMANDS = "\n".join(page.read_text() for page in (DOCS / "commands.md", *PARTS))
 SETTINGS = (DOCS / "settings.md").read_text()
 MODELS = (DOCS / "models.md").read_text()
+EXTENDING = (DOCS / "extending.md").read_text()
 POLICY = (DOCS / "policy.md").read_text()
 FEATURES = (DOCS / "features.md").read_text()
 APP = "".join(path.read_text() for path in sorted((ROOT / "src" / "pawl").rglob("*.py")))
 TUTORIAL = (DOCS / "tutorial.md").read_text()
-PLAYED = {"commands": COMMANDS, "tutorial": TUTORIAL, "models": MODELS, "policy": POLICY}
+PLAYED = {"commands": COMMANDS, "tutorial": TUTORIAL, "models": MODELS, "policy": POLICY, "extending": EXTENDING}
 
 
 def section(name: str) -> str:

@@ -64,10 +64,12 @@ import json
 import sys
 
 TOOL = {"name": "search", "description": "Finds notes by words.", "inputSchema": {"type": "object", "properties": {}}}
+TOOL["annotations"] = {"readOnlyHint": True}
+FOUND = {"content": [{"type": "text", "text": "Kim: five percent from ten pieces on"}]}
 INFO = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "notes", "version": "1"}}
 for line in sys.stdin:
     asked = json.loads(line)
-    results = {"initialize": INFO, "tools/list": {"tools": [TOOL]}, "ping": {}}
+    results = {"initialize": INFO, "tools/list": {"tools": [TOOL]}, "tools/call": FOUND, "ping": {}}
     if "id" in asked and asked.get("method") in results:
         told = {"result": results[asked["method"]]}
     elif "id" in asked:
