@@ -1,6 +1,7 @@
 """The queue under fire: many short runs in many workspaces, workers killed and stopped at random; and what it costs.
 
 python benchmarks/job_queue.py [--jobs N] [--workspaces N] [--workers N] [--kills N] [--seed N] [--machines N]
+                               [--dead SECONDS]  when a worker on a server is dead (30 is the default of Pawl, 3 here)
 python benchmarks/job_queue.py --overhead N      N runs bare and N through the queue, in one process, by turns
 python benchmarks/job_queue.py --rows N          a queue of N jobs: what adding, claiming and ending one takes
 python benchmarks/job_queue.py --scaling N       N runs with one worker, and as many with four
@@ -66,14 +67,16 @@ class Site:
 
     root: Path
     queue: str = ""
+    dead: float = 3.0
+    """Seconds after which a worker on a server that is not heard of is dead."""
     workspaces: list[Path] = field(default_factory=list)
     expected: dict[Path, dict[str, str]] = field(default_factory=dict)
 
     @classmethod
-    def made(cls, root: Path, workspaces: int, jobs: int, queue: str = "") -> Site:
-        site = cls(root, queue)
+    def made(cls, root: Path, workspaces: int, jobs: int, queue: str = "", dead: float = 3.0) -> Site:
+        site = cls(root, queue, dead)
         (root / "scripts").mkdir()
-        (root / "config.toml").write_text("[queue]\nattempts = 1000000\ntogether = 2\ndead_seconds = 3\n")
+        (root / "config.toml").write_text(f"[queue]\nattempts = 1000000\ntogether = 2\ndead_seconds = {dead}\n")
         each = -(-jobs // workspaces)
         for number in range(workspaces):
             folder = root / f"project{number:02}"
@@ -236,7 +239,7 @@ class Killer:
         else:
             one.send_signal(signal.SIGSTOP)
             # On a server: longer than its lease.
-            _pause(1 + self.chance.random() * (LONGEST_STOP - 1) + (3 if self.server is not None else 0))
+            _pause(1 + self.chance.random() * (LONGEST_STOP - 1) + (self.site.dead if self.server else 0))
             one.send_signal(signal.SIGCONT)
             self.done["SIGSTOP"] += 1
 
@@ -327,7 +330,8 @@ def served(options: argparse.Namespace) -> Iterator[Postgres | None]:
 
 def story(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="pawl-queue-") as room, served(options) as server:
-        site = Site.made(Path(room), options.workspaces, options.jobs, "" if server is None else server.url)
+        url = "" if server is None else server.url
+        site = Site.made(Path(room), options.workspaces, options.jobs, url, options.dead)
         site.add(options.jobs)
         killer = Killer(site, options.workers, options.kills, options.jobs, random.Random(options.seed))
         killer.machines, killer.server = options.machines, server
@@ -526,6 +530,7 @@ def main() -> int:
         ("machines", 1),
     ):
         parser.add_argument(f"--{name}", type=int, default=usual)
+    parser.add_argument("--dead", type=float, default=3.0, metavar="SECONDS")
     parser.add_argument("--overhead", type=int, metavar="N")
     parser.add_argument("--rows", type=int, metavar="N")
     parser.add_argument("--simulate", metavar="CLAIM,END,LOOK")

@@ -222,6 +222,14 @@ def test_a_job_that_is_cancelled_when_its_change_was_promoted_says_which_entry_t
         queue.worker().end(mine.held, DONE)
 
 
+def test_of_jobs_that_have_ended_only_the_newest_are_listed(queue: Queue):
+    queue.add([job() for _ in range(4)])
+    for _ in range(2):
+        queue.end(taken(queue).held, DONE)
+    assert [one.id for one in queue.list(newest=1)] == [3, 4]
+    assert [one.id for one in queue.list(newest=3)] == [2, 3, 4] and len(queue.list()) == 4
+
+
 def test_the_trace_in_which_a_job_was_added_goes_with_it(queue: Queue):
     trace = f"00-{'a' * 32}-{'b' * 16}-01"
     queue.add([job(trace=trace)])

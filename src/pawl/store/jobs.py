@@ -111,11 +111,14 @@ class Jobs(StorePart):
         row = self._database.first("SELECT job FROM job_run WHERE run = ?", (readable(name),))
         return None if row is None else int(row[0])
 
-    def list(self, *, state: JobState | None = None, ended_since: str | None = None) -> Sequence[Job]:
-        """In the order in which they were added."""
+    def list(
+        self, *, state: JobState | None = None, ended_since: str | None = None, newest: int | None = None
+    ) -> Sequence[Job]:
+        """In the order in which they were added; of those that have ended only these newest."""
         self._settle_answered()
         where = "(:state IS NULL OR state = :state) AND (:since IS NULL OR ended >= :since)"
-        values = {"state": state, "since": ended_since}
+        where += " AND (:newest IS NULL OR state <> 'ended' OR id > (SELECT max(id) FROM job) - :newest)"
+        values = {"state": state, "since": ended_since, "newest": newest}
         return [_job(one) for one in self._database.records(f"{_JOB} WHERE {where} ORDER BY id", values)]
 
     def after(self, number: int) -> tuple[JobDependency, ...]:

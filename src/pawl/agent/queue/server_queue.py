@@ -217,15 +217,17 @@ class ServerQueue:
             row = self.server.first("SELECT job FROM pawl_job_run WHERE run = %s", (stored_text(name),))
         return None if row is None else int(row["job"])
 
-    def list(self, *, state: JobState | None = None, ended_since: str | None = None) -> Sequence[Job]:
-        """In the order in which they were added."""
+    def list(
+        self, *, state: JobState | None = None, ended_since: str | None = None, newest: int | None = None
+    ) -> Sequence[Job]:
+        """In the order in which they were added; of those that have ended only these newest."""
         where = " AND (%(state)s::text IS NULL OR state = %(state)s)"
-        where += " AND (%(since)s::timestamptz IS NULL OR ended >= %(since)s) ORDER BY j.id"
+        where += " AND (%(since)s::timestamptz IS NULL OR ended >= %(since)s) AND (%(newest)s::bigint IS NULL"
+        where += " OR state <> 'ended' OR j.id > (SELECT max(id) FROM pawl_job) - %(newest)s) ORDER BY j.id"
+        words = {"state": state, "since": ended_since, "newest": newest}
         with self.server.transaction():
             self._settle_answered()
-            return [
-                self._job(one) for one in self.server.rows(job_rows.JOB + where, {"state": state, "since": ended_since})
-            ]
+            return [self._job(one) for one in self.server.rows(job_rows.JOB + where, words)]
 
     def after(self, number: int) -> tuple[JobDependency, ...]:
         with self.server.transaction():

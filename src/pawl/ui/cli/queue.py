@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 64 << 20
 WATCH_SECONDS = 0.5
+MOST_ENDED = 1000
+"""How many of the newest jobs are listed also when they have ended."""
 RESTARTS = 20
 """Workers that died by a signal and are started again, in one `pawl queue run`."""
 _CODES = {JobOutcome.FAILED: 1, JobOutcome.PARTLY: 5, JobOutcome.UNVERIFIED: 6}
@@ -70,7 +72,9 @@ def queue_words(parser: ArgumentParser) -> None:
         help="add: for the job; run: for all workers from now on ('none': no limit)",
     )
     spending_options(parser)
-    parser.add_argument("--all", action="store_true", help="pause, resume: the whole queue; cancel, retry: every job")
+    parser.add_argument(
+        "--all", action="store_true", help="pause, resume: the whole queue; list, cancel, retry: every job"
+    )
     parser.add_argument("--workers", type=int, metavar="N", help="run: processes (default: the setting queue.workers)")
     parser.add_argument("--export", metavar="FILE", help="list: write every job as JSON; '-' for stdout")
     parser.add_argument(
@@ -263,7 +267,8 @@ def job_json(job: Job) -> Json:
 
 
 def _list(shop: Project, jobs: JobQueue, call: Call) -> int:
-    every = jobs.list()
+    shortened = call.options.export is None and not call.options.all
+    every = jobs.list(newest=MOST_ENDED if shortened else None)
     state = jobs.state()
     if call.options.export is not None:
         return _export(shop, jobs, call, every)
@@ -278,6 +283,8 @@ def _list(shop: Project, jobs: JobQueue, call: Call) -> int:
         if one.reason and one.standing != JobOutcome.DONE:
             call.out.say(f"! job {one.id}: {one.reason}", "yellow")
     call.out.say(_summary(every) + ("; the queue is paused" if state.paused else ""))
+    if shortened and len(every) >= MOST_ENDED:
+        call.out.hint("older ones that have ended are shown by: pawl queue list --all")
     return 0
 
 
@@ -419,7 +426,7 @@ def _run(shop: Project, jobs: JobQueue, call: Call) -> int:
     waits = jobs.list(state=JobState.WAITING)
     code = _ended(ended)
     # Paused meanwhile, or its workers died: what was not carried out is not done.
-    left = [one for one in jobs.list() if one.state in (JobState.QUEUED, JobState.RUNNING)]
+    left = sorted((*jobs.list(state=JobState.QUEUED), *jobs.list(state=JobState.RUNNING)), key=lambda one: one.id)
     code = code or (EXIT_WAITING if waits else 0 if all(one.blocked for one in left) else _CODES[JobOutcome.PARTLY])
     if state.left is not None and state.left <= 0 and not jobs.is_idle():
         raise BudgetExceeded(
