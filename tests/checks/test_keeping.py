@@ -3,12 +3,17 @@
 import dataclasses
 
 import pytest
+from world import lay
 
 from pawl.checks.cache import Keeper, contents_of
 from pawl.checks.ladder import Placed
 from pawl.checks.project_facts import CheckKind
 from pawl.checks.steps import failed, passed, skipped
-from pawl.core.diagnostic import CheckResult, Diagnostic, Status
+from pawl.checks.verifier import Verifier
+from pawl.core.diagnostic import CheckBegun, CheckResult, Diagnostic, Status
+from pawl.settings.config import load
+from pawl.workspace.benches import CommandRequest, run_on_bench
+from pawl.workspace.project import Project
 
 FINE = passed("lint", "fine")
 FILES = {"app.py": "x = 1\n", "pyproject.toml": "", "uv.lock": "1", "notes.md": "a"}
@@ -117,3 +122,22 @@ def test_tests_that_run_find_what_a_kept_build_makes(subject):
     keeper, _ = climb_once(subject(FILES), shelf, build, tests)
     assert RAN == ["build", "tests"]
     assert keeper.kept == ["build"]
+
+
+@pytest.mark.spec("A8")
+@pytest.mark.usefixtures("active_environment")
+def test_a_change_that_was_verified_is_not_run_again_in_the_same_run(tmp_path, state_directory, monkeypatch):
+    monkeypatch.setenv("PAWL_STATE", str(state_directory))
+    test = "from app import after\n\n\ndef test_after():\n    assert after(1) == 2\n"
+    folder = lay(tmp_path / "w", {"app.py": b"def after(n):\n    return n + 2\n", "test_app.py": test.encode()})
+    events = []
+    with Project.open(load(), folder) as shop:
+        ran = run_on_bench(shop, CommandRequest(argv=("sed", "-i", "s/+ 2/+ 1/", "app.py"), seconds=60))
+        verifier = Verifier(shop=shop, listen=events.append)
+        before = verifier.tests()
+        first = verifier.evidence(ran.capture.changes, before)
+        began = [one.step for one in events if isinstance(one, CheckBegun)]
+        events.clear()
+        again = verifier.evidence(ran.capture.changes, before)
+    assert "tests" in began and again == first
+    assert [type(one) for one in events] == [CheckResult] * len(first.verdicts)

@@ -40,3 +40,8 @@ def test_only_the_same_suite_failing_without_the_change_excuses_it(alone_with, a
     assert result.standing is (Status.PASS if told else Status.FAIL)
     assert remembered == ([(TEST, told)] if told else [])
     assert result.flaky == ((f"{TEST} is flaky: {told}",) if told else ())
+
+
+def test_a_test_that_is_known_to_change_its_mind_is_told_as_such():
+    look = SecondLook(lambda _: suite(fails=False), lambda _: None, known={TEST: PASSES_ALONE})
+    assert look(suite(fails=True)).flaky == (f"{TEST} is flaky, as it was before: {PASSES_ALONE}",)

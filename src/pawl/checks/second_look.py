@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from pawl.core.diagnostic import CheckResult, Status, TestOutcome
@@ -27,6 +27,8 @@ class SecondLook:
     """None where there is no change to leave out."""
     suite_without: Callable[[], CheckResult] | None = None
     """Runs the suite as it was run before, once more without the change: only that shows that it is innocent."""
+    known: Collection[str] = ()
+    """Tests that changed their mind in earlier runs."""
 
     def __call__(self, result: CheckResult) -> CheckResult:
         """The result, with tests that change their mind told as flaky and not as failed.
@@ -46,7 +48,9 @@ class SecondLook:
             return result
         self.remember(tuple(flaky.items()))
         kept = tuple(one for one in result.findings if one.test not in flaky)
-        said = tuple(f"{test} is flaky: {why}" for test, why in flaky.items())
+        said = tuple(
+            f"{test} is flaky{', as it was before' if test in self.known else ''}: {why}" for test, why in flaky.items()
+        )
         failing = any(one.test for one in kept)
         standing = Status.FAIL if failing else Status.PASS
         reason = result.reason if failing else f"{len(flaky)} flaky: {result.reason}"

@@ -49,6 +49,16 @@ def served(services: Sequence[TestService], argv: Sequence[str]) -> tuple[str, .
     return ("/bin/sh", "-c", script, "services", seconds, str(len(services)), *words, *argv)
 
 
+def not_served(services: Sequence[TestService], output: str) -> str:
+    """Says that a command was not run, and the last words of the service that did not become ready."""
+    words = next((line.partition(_SAID)[2].strip() for line in output.splitlines() if line.startswith(_SAID)), "")
+    names = ", ".join(one.name for one in services)
+    return f"not run: needs {names}, which did not become ready" + (f": {words}" if words else "")
+
+
+_SAID = "pawl: no service:"
+
+
 @functools.cache
 def _needed() -> tuple[_NeededService, ...]:
     data = data_table("pawl.checks", "services.toml")

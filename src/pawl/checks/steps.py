@@ -24,7 +24,7 @@ from pawl.checks.project_facts import Folder, missing_modules, package_json, tex
 from pawl.checks.python_packages import offer
 from pawl.checks.report import UNLISTED, TestReport
 from pawl.checks.runners import SHELL, own_packages, own_runner, starts_runner, watched
-from pawl.checks.services import NOT_SERVED, TestService, served, without_services
+from pawl.checks.services import NOT_SERVED, TestService, not_served, served, without_services
 from pawl.checks.test_choice import TestChoice, file_of
 from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Status, TestCounts, TestOutcome, TestRun
 from pawl.core.errors import CommandNotFound, PathRefused, SandboxUnavailable
@@ -322,8 +322,7 @@ class Tests:
             if guarded and completed is not None and _is_too_old(completed):
                 guarded, completed = (), subject.run_first([served(subject.services, words)], env)
             if completed is not None and completed.code == NOT_SERVED and subject.services:
-                names = ", ".join(one.name for one in subject.services)
-                why = f"not run: needs {names}, which did not become ready"
+                why = not_served(subject.services, printed(completed))
                 return dataclasses.replace(skipped(self.name, why), incomplete=why, command=words)
             if completed is not None:
                 output, seen = watched_tests(printed(completed), sign)

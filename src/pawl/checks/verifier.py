@@ -494,12 +494,13 @@ class Verifier:
         def look(result: CheckResult) -> CheckResult:
             if result.step != TESTS or self.test_command or self.opened is not None or self.suite is not None:
                 return result
-            remember = partial(suite_records(self.shop.config).remember, self.shop.workspace)
+            records = suite_records(self.shop.config)
+            remember, known = partial(records.remember, self.shop.workspace), records.load(self.shop.workspace).flaky
             if not changes:
-                return SecondLook(again(changes), remember)(result)
+                return SecondLook(again(changes), remember, known=known)(result)
             fresh = replace(self, cached=False, beside=None)
             whole = partial(fresh.suites, EMPTY, (TESTS,))
-            return SecondLook(again(changes), remember, again(EMPTY), lambda: whole()[0])(result)
+            return SecondLook(again(changes), remember, again(EMPTY), lambda: whole()[0], known)(result)
 
         return look
 
