@@ -151,6 +151,12 @@ def test_a_part_is_not_taken_for_the_whole(tmp_path):
     assert found(tmp_path / "jobs", {".github/workflows/ci.yml": WORKFLOW.format(parts)}) == []
     for way, line in (("folder", "cd sub && pytest"), ("quoted", 'sh -c "cd sub && pytest"')):
         assert found(tmp_path / way, {".github/workflows/ci.yml": WORKFLOW.format(line)}) == []
+    in_folder = "jobs:\n  test:\n    steps:\n      - run: pytest\n        working-directory: sub\n      - run: tox -q\n"
+    assert found(tmp_path / "step", {".github/workflows/ci.yml": in_folder, "tox.ini": TOX}) == ["pytest tests"]
+    by_default = "defaults:\n  run:\n    working-directory: ./sub/\n" + WORKFLOW.format("pytest")
+    assert found(tmp_path / "job", {".github/workflows/ci.yml": by_default}) == []
+    here = "defaults:\n  run:\n    working-directory: .\n" + WORKFLOW.format("pytest")
+    assert found(tmp_path / "here", {".github/workflows/ci.yml": here}) == ["pytest"]
     assert found(tmp_path / "page", {"CONTRIBUTING.md": "Run `pytest tests/test_a.py` or `pytest tests/unit`.\n"}) == []
 
 

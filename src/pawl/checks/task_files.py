@@ -45,6 +45,8 @@ def words_of(command: str) -> list[str]:
 
 
 _VARIABLES = re.compile(r"([\s-]*)(?:env|variables|environment)\s*:\s*(?:#.*)?")
+FOLDER = "working-directory"
+_FOLDER = re.compile(r"""[\s-]*working-directory\s*:\s*["']?([^"'#]*?)/?["']?\s*(?:#.*)?""")
 _EXPORTED = re.compile(r"(\s*)(?:-\s+)?export\s+(.*)")
 _VALUE = re.compile(
     r"""\s*["']?([A-Za-z_]\w*)["']?\s*:\s+(?:"([^"]*)"|'([^']*)'|([^\s"'{\[&*!|>#][^#]*?))\s*(?:\s#.*)?"""
@@ -55,12 +57,12 @@ _MOST_LINES, _MOST_BLOCKS = 5_000, 200
 
 
 def variables_around(lines: Sequence[str]) -> list[tuple[str, ...]]:
-    """For each line of a CI file the variables that are set for it, as `NAME=value`; the nearest last."""
+    """For each line of a CI file the variables set for it, as `NAME=value`, and in the same way its folder."""
     around: list[dict[str, tuple[int, str]]] = [{} for _ in lines]
     blocks = (
         (number, line)
         for number, line in enumerate(lines[:_MOST_LINES])
-        if "env" in line or "var" in line or "export " in line
+        if any(one in line for one in ("env", "var", "export ", FOLDER))
     )
     for number, line in itertools.islice(blocks, _MOST_BLOCKS):
         if match := _EXPORTED.fullmatch(line):
@@ -71,6 +73,12 @@ def variables_around(lines: Sequence[str]) -> list[tuple[str, ...]]:
             inner = _below(lines, number + 1, column + 1)
             found = (_VALUE.fullmatch(lines[at]) for at in inner)
             values = {one[1]: one[2] or one[3] or (one[4] or "").strip() for one in found if one}
+        elif match := _FOLDER.fullmatch(line):
+            above = [one for one in range(number) if lines[one].strip()][-2:]
+            keys = [lines[one].strip() for one in above]
+            at = above[0] if keys == ["defaults:", "run:"] else number
+            column = len(lines[at]) - len(lines[at].lstrip(" -"))
+            first, values = _first_of(lines, at, column), {FOLDER: match[1]}
         else:
             continue
         for at in range(first, _below(lines, number + 1, column).stop):

@@ -19,7 +19,7 @@ from pawl.checks.catalog import all_tests, detect, first_named
 from pawl.checks.known_commands import TestCommand, known_commands
 from pawl.checks.project_facts import Folder, text, toml
 from pawl.checks.project_facts import table as toml_table
-from pawl.checks.task_files import just_recipes, leads_to, make_targets, tasks, variables_around, words_of
+from pawl.checks.task_files import FOLDER, just_recipes, leads_to, make_targets, tasks, variables_around, words_of
 from pawl.code.languages import is_test
 from pawl.core.errors import NotFound, PawlError
 from pawl.core.lazy_dataclass import dataclass
@@ -227,7 +227,8 @@ def _lines(files: Folder, source: _Source, path: str) -> Iterator[str]:
         command = _table().line.before.sub("", line).strip()
         # A whole line in quotes, as YAML has it.
         command = command[:-1] if command[-1:] in ("'", '"') and command.count(command[-1]) % 2 else command
-        for one in _parts(command):
+        elsewhere = any(one.startswith(f"{FOLDER}=") and one != f"{FOLDER}=." for one in variables)
+        for one in () if elsewhere else _parts(command):
             if _says_tests(one, source.reads):
                 yield " ".join((*map(shlex.quote, variables), one))
 
