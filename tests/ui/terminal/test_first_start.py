@@ -10,10 +10,12 @@ import pytest
 from models import local_stand_in
 from models.local_files import model_file
 from models.provider_socket import Connection, provider
-from ui.cli.test_cli_setup import EVENTS, home, models, whole
+from ui.cli.test_cli_setup import EVENTS, SECRET_TOOL, home, models, whole
 from ui.terminal.conftest import Place
+from ui.terminal.emulator import Emulator
 
 from pawl.models.providers import builtin
+from pawl.settings.config import load
 
 __all__ = ["home"]
 
@@ -55,6 +57,17 @@ def answer(connection: Connection) -> None:
         connection.send(whole(EVENTS, content_type="text/event-stream"))
 
 
+def asks(seen: Emulator) -> None:
+    """Asks the model that was chosen, and leaves."""
+    seen.expect_status("/help")
+    seen.expect_idle()
+    seen.type("is it ready?\r")
+    seen.expect("1 request")
+    seen.expect_idle()
+    seen.type("\x04")
+    assert seen.finish() == 0
+
+
 @pytest.mark.parametrize(("name", "port"), SERVERS.items())
 def test_servers_are_looked_for_where_they_listen(name: str, port: int):
     assert builtin()[name].address({}) == f"http://127.0.0.1:{port}/v1"
@@ -85,21 +98,23 @@ def test_a_model_is_found_tried_saved_and_answers(way: str, shop: Place, home: P
             seen.type("1\r")
             seen.expect(f"✓ {name} answered in")
             seen.expect("it is the default from now on")
-            seen.expect_status("/help")
-            seen.type("is it ready?\r")
-            seen.expect("\nready\n")
-            seen.expect("1 request")
-            seen.type("\x04")
-            assert seen.finish() == 0
+            asks(seen)
         listens = f"127.0.0.1:{SERVERS.get(way, playing.port)}"
         is_on_the_page(seen.text, (f"127.0.0.1:{playing.port}", listens))
     assert (home / ".config/pawl/config.toml").read_text() == f'[models]\ndefault = "{name}"\n'
 
 
-def test_a_key_is_entered_in_the_session_and_shown_and_kept_nowhere(
-    shop: Place, home: Path, monkeypatch: pytest.MonkeyPatch, state_directory: Path
+@pytest.mark.parametrize("ring", [False, True])
+def test_a_key_is_entered_in_the_session_and_shown_and_kept_nowhere_else(
+    shop: Place, home: Path, monkeypatch: pytest.MonkeyPatch, state_directory: Path, *, ring: bool
 ):
     key = KEY.strip().partition("=")[2]
+    if ring:
+        program = home.parent / "bin/secret-tool"
+        program.parent.mkdir()
+        program.write_text(SECRET_TOOL)
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program.parent}:{load().search_path}")
     with provider(*[[answer]] * 30) as playing:
         monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{playing.port}/v1")
         with shop.open("--mode", "chat", columns=100) as seen:
@@ -110,18 +125,18 @@ def test_a_key_is_entered_in_the_session_and_shown_and_kept_nowhere(
             seen.type("openai\r")
             seen.expect("OPENAI_API_KEY (it is not shown):")
             seen.type(f"{key}\r")
-            seen.expect("OPENAI_API_KEY is saved in")
+            seen.expect("OPENAI_API_KEY is saved in" + (" the keyring of this system" if ring else ""))
             seen.expect("1  openai/small")
             seen.expect("which?", times=2)
             seen.type("1\r")
             seen.expect("it is the default from now on")
-            seen.expect_status("/help")
-            seen.type("\x04")
-            assert seen.finish() == 0
-    is_on_the_page(seen.text)
+            asks(seen)
+    assert playing.requests[-1].headers["authorization"] == f"Bearer {key}"
+    if not ring:
+        is_on_the_page(seen.text)
     assert key not in seen.text
     kept = b"".join(one.read_bytes() for one in state_directory.rglob("*") if one.is_file())
-    assert key.encode() not in kept and key in (home / ".config/pawl/.env").read_text()
+    assert key.encode() not in kept and (key in (home / ".config/pawl/.env").read_text()) is not ring
     assert (home / ".config/pawl/config.toml").read_text() == '[models]\ndefault = "openai/small"\n'
 
 
