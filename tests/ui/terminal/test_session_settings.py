@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ui.terminal.conftest import Place
+from ui.terminal.conftest import FIX, Place
 from ui.terminal.test_session import WAITS
 
 ANSWERS = '[[turn]]\ntimes = 0\nanswer = "Hello."\n'
@@ -42,6 +42,20 @@ def test_the_user_is_called_and_new_settings_count_from_the_next_request_on(plac
         assert seen.finish() == 0
     assert seen.raw.count(CALLED) == 1 and seen.raw.count(b"\x1b]9;") == 1
     assert seen.raw.count(b"\x1b]0;pawl in project\x07") == 1
+
+
+def test_the_user_is_called_when_a_run_asks(place: Place, settings: Path):
+    settings.write_text('[session]\nnotify = ["desktop"]\nnotify_seconds = 0\n')
+    with place.open("--model", place.model(FIX), "--approve", "each", columns=100) as seen:
+        seen.expect_status("/help")
+        seen.type("fix the bug in the app\r")
+        seen.expect("carry it out?")
+        seen.type("\x1b")
+        seen.expect("waits for your approval")
+        seen.expect_idle()
+        seen.type("\x04")
+        assert seen.finish() == 0
+    assert seen.raw.count(b"\x1b]9;pawl waits for your answer in project\x07") == 1
 
 
 def test_the_input_is_edited_with_the_keys_of_vi(place: Place, settings: Path):
