@@ -79,7 +79,8 @@ def writer_lock(folder: Path, workspace: str, *, seconds: float = LOCK_SECONDS) 
 
 @contextmanager
 def place_in_line(folder: Path) -> Iterator[Callable[[], bool]]:
-    """Takes the last place; the value tells whether nobody is before it any more. Who dies leaves the line."""
+    """Takes the last place; the value tells whether nobody is before it any more, and is asked again and again.
+    Who dies leaves the line, and one that has stopped asking is passed over."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     own = folder / f"new.{os.getpid()}.{threading.get_ident()}"
     fd = os.open(own, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -90,10 +91,19 @@ def place_in_line(folder: Path) -> Iterator[Callable[[], bool]]:
         while not _linked(own, folder / str(number)):
             number += 1
         own.unlink()
-        yield lambda: not any(_is_held(folder / str(one)) for one in _places(folder) if one < number)
+
+        def is_next() -> bool:
+            os.utime(fd)
+            return not any(_is_held(folder / str(one)) for one in _places(folder) if one < number)
+
+        yield is_next
         (folder / str(number)).unlink(missing_ok=True)
     finally:
         os.close(fd)
+
+
+_ASKED_SECONDS = 10.0
+"""Whoever has not asked for so long is stopped, or has had his turn."""
 
 
 def _places(folder: Path) -> list[int]:
@@ -108,7 +118,7 @@ def _linked(file: Path, name: Path) -> bool:
 
 
 def _is_held(place: Path) -> bool:
-    """A place whose owner is gone is taken away."""
+    """Whether its owner asks for his turn; the place of one that is gone is taken away."""
     try:
         fd = os.open(place, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -117,7 +127,7 @@ def _is_held(place: Path) -> bool:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         place.unlink(missing_ok=True)
     except BlockingIOError:
-        return True
+        return time.time() - os.fstat(fd).st_mtime < _ASKED_SECONDS
     finally:
         os.close(fd)
     return False
