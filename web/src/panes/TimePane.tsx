@@ -23,7 +23,7 @@ import {
 } from "../components";
 import type { RunView } from "../events/reduce";
 import { change, isAtWork, promote, setConversation, useStore } from "../events/store";
-import { clock, DELIVERY, day, plain, plural, seconds } from "../format";
+import { clock, DELIVERY, day, plain, plural, seconds, shortModel } from "../format";
 import type { Attempt, Change, Checkpoint, Entry, Report, RunRow } from "../types";
 import { Delivery, EntryDiff } from "../work/Delivery";
 import { JobsCard } from "./JobsCard";
@@ -126,7 +126,7 @@ function Attempts({ attempts, tiers }: { attempts: readonly Attempt[]; tiers: re
           )}
           <details>
             <summary className="dim">
-              attempt {at + 1}: {one.mode} {one.model} – {one.ended}
+              attempt {at + 1}: {one.mode} {shortModel(one.model)} – {one.ended}
               {one.failing && `, ${plural(one.failing.length, "test")} failing`}, {seconds(one.seconds)}
             </summary>
             <AttemptLook attempt={one} name={`attempt ${at + 1}`} />
