@@ -217,8 +217,9 @@ def _languages() -> tuple[_Language, ...]:
 
     def patterns(row: Mapping[str, Any], tests: str) -> tuple[re.Pattern[str], ...]:
         until = f"^(?=.*(?:{row['until']}))(?=.*(?:{row['failing']}|{row['pass']}))(?=.*(?:{tests})).*"
+        none = rf"^(?=.*(?:{tests})).*(?:{_file()['names']['none']})(?:\s\w+){{0,2}}?\s?(?:{row['failing']})"
         found = (one.replace("<tests>", tests).replace("<pass>", row["pass"]) for one in row["patterns"])
-        return tuple(joined([one]) for one in (*found, until))
+        return tuple(joined([one]) for one in (*found, until, none))
 
     return tuple(
         _Language(

@@ -207,19 +207,11 @@ def _sends(to: str) -> dict[str, Any]:
     return {"name": "delegate", "arguments": {"role": to, "task": "mend after in app.py"}}
 
 
-@pytest.mark.whole
-@pytest.mark.spec("D1")
-def test_the_supervisor_of_a_team_has_no_tool_for_code_and_sends_the_lead_alone(project: Project, tmp_path: Path):
-    pawl = project(FILES)
-    tries = [("supervisor", {"name": name, "arguments": given}) for name, given in CODE_TOOLS.items()]
+def _mends() -> list[tuple[str, dict[str, Any] | str]]:
+    """The supervisor sends the lead, the lead the fixer, who does what is right."""
     fixed = {"path": "app.py", "error": "one too many", "fix": "one"}
     done = {"fixes_applied": [fixed], "build_status": "passed", "remaining_errors": [], "attempts": 1}
-    said = _team(
-        pawl,
-        tmp_path,
-        *tries,
-        ("supervisor", _sends("worker")),
-        ("supervisor", _sends("fixer")),
+    return [
         ("supervisor", _sends("lead")),
         ("lead", _sends("fixer")),
         ("fixer", {"name": "file_read", "arguments": {"path": "app.py"}}),
@@ -227,6 +219,21 @@ def test_the_supervisor_of_a_team_has_no_tool_for_code_and_sends_the_lead_alone(
         ("fixer", json.dumps({"status": "completed", **done})),
         ("lead", "The fixer mended it."),
         ("supervisor", "It is mended."),
+    ]
+
+
+@pytest.mark.whole
+@pytest.mark.spec("D1")
+def test_the_supervisor_of_a_team_has_no_tool_for_code_and_sends_the_lead_alone(project: Project, tmp_path: Path):
+    pawl = project(FILES)
+    tries = [("supervisor", {"name": name, "arguments": given}) for name, given in CODE_TOOLS.items()]
+    said = _team(
+        pawl,
+        tmp_path,
+        *tries,
+        ("supervisor", _sends("worker")),
+        ("supervisor", _sends("fixer")),
+        *_mends(),
     )
     assert (said.code, (pawl.workspace / "app.py").read_text()) == (0, RIGHT), said
     for name in CODE_TOOLS:
@@ -235,6 +242,34 @@ def test_the_supervisor_of_a_team_has_no_tool_for_code_and_sends_the_lead_alone(
         assert f"the role 'supervisor' may not delegate to '{role}'" in said.out + said.err
     roles = [one["role"] for one in pawl.json("requests", "--limit", "50")["requests"]]
     assert set(roles) == {"supervisor", "lead", "fixer"} and roles.count("supervisor") == len(tries) + 4, roles
+
+
+NESTED = {"web/package.json": '{"type": "module", "scripts": {"test": "node --test"}}'}
+NESTED["web/app.test.js"] = """
+import { readFileSync } from "node:fs";
+import test from "node:test";
+const app = readFileSync("../app.py", "utf8");
+test("the page shows the same", () => { if (!app.includes("+ 2")) throw new Error("no"); });
+"""
+
+
+@pytest.mark.whole
+@pytest.mark.spec("D1", "G1")
+@pytest.mark.parametrize(
+    ("refused", "more"),
+    [
+        ("in web: 1 failed", NESTED),
+        ("✗ build", {"package.json": '{"name": "app", "scripts": {"build": "grep -q \'+ 2\' app.py"}}'}),
+    ],
+    ids=["a nested project", "a build"],
+)
+def test_what_a_team_made_is_refused_by_a_nested_project_or_a_build_that_fails_with_it(
+    project: Project, tmp_path: Path, refused: str, more: dict[str, str]
+):
+    pawl = project({**FILES, **more})
+    said = _team(pawl, tmp_path, *_mends())
+    assert said.code in (1, 53) and (pawl.workspace / "app.py").read_text() == FILES["app.py"], said
+    assert refused in said.out + said.err, said
 
 
 @pytest.mark.whole

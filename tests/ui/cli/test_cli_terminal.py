@@ -147,6 +147,44 @@ def test_ctrl_c_at_the_question_keeps_what_the_command_changed(pawl: Pawl):
     assert not (pawl.workspace / "x").exists()
 
 
+WAITS = "import time\n\nprint('begun', flush=True)\ntime.sleep(900)\n"
+
+
+@pytest.mark.whole
+@pytest.mark.spec("A11", "F4")
+@pytest.mark.parametrize(
+    ("words", "until"),
+    [
+        (("do", "run wait.py"), "begun"),
+        (("patch", "../six.patch"), "continue? [y/N] "),
+        (("fix", "--seconds", "20", "--model", "scripted:../model.jsonl"), "work on what is left"),
+        (("setup",), "which?"),
+    ],
+    ids=["a command of a request", "patch", "fix", "setup"],
+)
+def test_the_first_ctrl_c_ends_whatever_waits_or_asks(
+    pawl: Pawl, active_environment: None, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], until: str
+):
+    above = pawl.workspace.parent
+    if words[0] == "patch":
+        pawl.applied("for n in 1 2 3 4 5 6; do echo $n > file$n; done")
+        (above / "six.patch").write_bytes(pawl.raw("diff").stdout)
+        pawl("undo")
+    if words[0] == "setup":
+        (above / "models").mkdir()
+        (above / "models/tiny.gguf").write_bytes(b"GGUF")
+        monkeypatch.setenv("HOME", str(above))
+    (pawl.workspace / "wait.py").write_text(WAITS)
+    (pawl.workspace / "test_it.py").write_text("def test_it():\n    assert str() == 'no search finds it'\n")
+    (above / "model.jsonl").write_text('{"answer": {"text": "so"}}\n')
+    before = snapshot(pawl.workspace)
+    with pawl.terminal(*words) as terminal:
+        terminal.expect(until)
+        terminal.type("\x03")
+        assert terminal.finish() == 130, terminal.text
+    assert snapshot(pawl.workspace) == before
+
+
 def test_a_terminal_that_is_closed_takes_nothing_with_it(pawl: Pawl):
     with pawl.terminal("run", "--", "sh", "-c", "echo x > x; echo ready; sleep 60") as terminal:
         terminal.expect("ready")
