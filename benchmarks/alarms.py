@@ -20,6 +20,7 @@ from pawl.core.change import Change, ChangeSet, Node
 
 CODE = (".py", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".tsx", ".go")
 MOST_FILES = 40
+SERVES = "serves the tests, and was changed"
 SEARCHED = 20
 """Commits that are looked at for each that is taken, at most."""
 
@@ -108,9 +109,12 @@ def main() -> None:
         for commit, changes in repository.commits(options.commits):
             repository.files = {one.path: one.after.blob for one in changes if one.after and one.after.blob}
             rest = changes.without(of_tests(changes, repository))
+            found = hollow_answers(changes, repository, tests_of(repository), repository)
             named = {
                 "reaching": reaching_for_tests(rest, repository),
-                "answers": hollow_answers(changes, repository, tests_of(repository), repository),
+                "answers": [one for one in found if not one.endswith(SERVES)],
+                # Of all tests in the files of tests that change, and not only of those that the commit mends.
+                "leaned on": [one for one in found if one.endswith(SERVES)],
             }
             told.update(["commits", *(kind for kind, lines in named.items() if lines)])
             for line in (line for lines in named.values() for line in lines if options.show):

@@ -34,8 +34,9 @@ from pawl.core.diagnostic import Check, CheckResult, Diagnostic, Status, Verdict
 from pawl.core.errors import CannotFix, HookRefused, NoTests, SchemaUnmet, UsageError
 from pawl.core.events import CommandPrinted, TasksPlanned, Warned
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.run import DeliveryState, Intent, Mode, RoleName, RunCursor, Stage
+from pawl.core.run import DeliveryState, Intent, Mode, RoleName, RunCursor, RunRequest, Stage
 from pawl.settings.guardrails import Decision
+from pawl.workspace.project import Project
 
 if TYPE_CHECKING:
     from pawl.agent import contract_models
@@ -65,20 +66,23 @@ def intent(bench: Workbench, place: RunCursor) -> NodeOutcome:
     record = bench.record
     if record.data.intent is not None:
         return NodeOutcome(record.data.intent.intent.value)
-    chat = record.order.mode is Mode.CHAT
-    named = Intent.LOOP if record.order.loop.get("ladder") else record.order.intent
+    found = intended(bench.shop, record.order)
+    record.keep(replace(record.data, intent=found))
+    record.note("intent", {"intent": found.intent})
+    return NodeOutcome(found.intent.value)
+
+
+def intended(shop: Project, order: RunRequest) -> IntentGuess:
+    """What the request asks for, by the command that it came by or its plain words."""
+    chat = order.mode is Mode.CHAT
+    named = Intent.LOOP if order.loop.get("ladder") else order.intent
     if named is not None:
         found = IntentGuess(intent=named)
     else:
-        own = own_phrases_of(bench.shop.config, bench.shop.workspace)
         unsaid = IntentGuess(intent=Intent.READ if chat else Intent.EDIT, unsaid=not chat)
-        found = understood(record.order.text, own) or unsaid
-    chosen = found.intent
-    if chat and chosen in (Intent.EDIT, Intent.FIX, Intent.UNDO):
-        chosen = Intent.READ
-    record.keep(replace(record.data, intent=replace(found, intent=chosen)))
-    record.note("intent", {"intent": chosen})
-    return NodeOutcome(chosen.value)
+        found = understood(order.text, own_phrases_of(shop.config, shop.workspace)) or unsaid
+    changes = found.intent in (Intent.EDIT, Intent.FIX, Intent.UNDO)
+    return replace(found, intent=Intent.READ) if chat and changes else found
 
 
 def read(bench: Workbench, place: RunCursor) -> NodeOutcome:

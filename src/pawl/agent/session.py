@@ -19,6 +19,7 @@ from pawl.agent.briefing import configured
 from pawl.agent.escalation import with_escalation
 from pawl.agent.executor import RunExecutor, as_order, new_conversation_id
 from pawl.agent.inbox import Event, Inbox
+from pawl.agent.opening_nodes import intended
 from pawl.agent.policy import model_of, policy_of, request_from, templates
 from pawl.agent.record import GivenAnswer, RunRecord, WorkName, composed
 from pawl.agent.routes import RunNode
@@ -33,6 +34,7 @@ from pawl.core.patch import Hunk, git_patch, hunks
 from pawl.core.run import (
     ApprovalAnswer,
     ApprovalResponse,
+    Intent,
     Mode,
     Reasoning,
     Report,
@@ -135,6 +137,9 @@ class Session:
         """Carries a request as far as it goes without the user; its time counts from `since` (monotonic)."""
         since = time.monotonic() if since is None else since
         made = self.checked(order)
+        if not made.model and intended(self.shop, made).intent in (Intent.READ, Intent.EDIT):
+            # Raises where there is none, before there is a run.
+            model_of(configured(self.shop, ""), policy_of(self.shop.config, self.shop.workspace).role(RoleName.ARTISAN))
         return self._go(self._recorded(made), made, since=since)
 
     def begin(self, order: RunRequest | str) -> str:

@@ -451,6 +451,7 @@ class Transport:
         finally:
             _end(loop, task)
         if task.cancelled():
+            raise_if_stopped(cancel, STOPPED)
             raise Cancelled(STOPPED)
         task.result()
 

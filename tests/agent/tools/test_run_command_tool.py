@@ -46,6 +46,8 @@ def test_a_command_that_failed_for_want_of_a_network_is_told_that_there_is_none(
     told = "commands have no network: nothing can be installed or fetched; the user can: pawl verify --install"
     assert report(tools, argv=["sh", "-c", 'echo "$0" >&2; exit 1', said]).notices == (told,)
     assert report(tools, argv=["echo", said]).notices == ()
+    assert report(tools, command="curl -s example.com > page; exit 6").notices == (told,)
+    assert report(tools, command="echo; exit 6").notices == ()
 
 
 def test_words_are_run_without_a_shell(tools: ToolRegistry):

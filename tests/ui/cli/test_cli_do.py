@@ -349,7 +349,8 @@ def test_with_no_model_configured_plain_requests_work_and_the_rest_says_what_to_
     assert pawl("do", "run the tests").code == 1
     assert "changes code on a bench" in pawl("-p", "what can you do?").out.lower()
     said = pawl("do", "add a function before")
-    assert said.code == 52 and "name one with --model" in said.out
+    assert said.code == 52 and "name one with --model" in said.err
+    assert [one["request"] for one in pawl.json("history", "--runs")["runs"]] == ["what can you do?", "run the tests"]
     resumed = pawl("do", "--resume")
     assert resumed.code == 42, "no run is left behind"
 

@@ -271,8 +271,10 @@ def test_the_word_on_an_earlier_attempt_is_not_said_of_the_last(project: Project
 
 def _without_end(connection: Connection) -> None:
     piece = {"choices": [{"index": 0, "delta": {"content": "word "}}]}
+    connection.send(chunk(f"data: {json.dumps(piece)}\n\n".encode()))
+    # Words would come to the limit of their number first.
     while True:
-        connection.send(chunk(f"data: {json.dumps(piece)}\n\n".encode()))
+        connection.send(chunk(b": still there\n\n"))
 
 
 @pytest.mark.whole

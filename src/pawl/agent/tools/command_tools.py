@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _NOT_FOUND_CODE = 127
 # A shell says "Permission denied" instead when it may not look into a folder of its PATH.
 _NOT_FOUND = re.compile(r"(?:^|: )(?P<name>[^:\s]+): (?:(?:command )?not found|Permission denied)\s*$", re.MULTILINE)
+_SILENT = {6: ("curl",), 7: ("curl",), 4: ("wget",)}
+"""Exit codes of programs that reach no host."""
 _UNREACHED = re.compile(
     r"(?i)name resolution|could ?n[o']t resolve|unable to resolve|network is unreachable|getaddrinfo|enotfound"
     r"|eai_again|dns error|dial tcp|no matching distribution found"
@@ -71,15 +73,18 @@ def run_command(ports: Ports, given: RunCommand) -> CommandReport:
         stdout=_bounded(completed.stdout, ports.limits.output_characters),
         stderr=_bounded(completed.stderr, ports.limits.output_characters),
         seconds=completed.seconds,
-        notices=(*completed.notices, *_offline(completed)),
+        notices=(*completed.notices, *_offline(completed, given)),
     )
     _raise_if_failed(given, execution, completed, report)
     return report
 
 
-def _offline(completed: Completed) -> tuple[str, ...]:
-    """Says that there is no network to a command that failed for want of one."""
-    wanted = completed.code and _UNREACHED.search(f"{completed.stdout.text}\n{completed.stderr.text}")
+def _offline(completed: Completed, given: RunCommand) -> tuple[str, ...]:
+    """Says that there is no network to a command that failed for want of one, also where it is silent about it."""
+    words = given.command or " ".join(given.argv or ())
+    silent = any(re.search(rf"\b{name}\b", words) for name in _SILENT.get(completed.code or 0, ()))
+    said = f"{completed.stdout.text}\n{completed.stderr.text}"
+    wanted = silent or (completed.code and _UNREACHED.search(said))
     told = "commands have no network: nothing can be installed or fetched; the user can: pawl verify --install"
     return (told,) if wanted else ()
 
