@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import socket
+import subprocess
 import urllib.request
 
 import pytest
@@ -104,3 +107,31 @@ def test_the_dev_server_of_vite_answers_and_tells_of_edits_over_its_web_socket(s
         assert b"fresh" in urllib.request.urlopen(f"{told['url']}src/cart.ts", timeout=60).read()
     finally:
         pawl("dev", "stop")
+
+
+@pytest.mark.spec("A8")
+def test_vitest_is_asked_for_the_tests_of_what_changed_where_the_suite_is_too_long(storefront, tmp_path, monkeypatch):
+    pawl = storefront()
+    work = pawl.workspace
+    apart = 'import { expect, test } from "vitest";\n\ntest("apart", () => {\n  expect(1 + 1).toBe(2);\n});\n'
+    (work / "src/apart.test.ts").write_text(apart)
+    commit = ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one"]
+    for words in (["init", "-q"], ["add", "."], commit):
+        subprocess.run(["git", "-C", str(work), *words], check=True)
+    pawl.json("verify", "--full", "--only", "tests")
+    (record,) = (tmp_path / "state/suites").iterdir()
+    seen = json.loads(record.read_text())
+    (tmp_path / "settings.toml").write_text(f"[verify]\nbudget = {seen['seconds'] / 2}\n")
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "settings.toml"))
+    for old, new, code in (
+        ("let sum = 0", "let sum = 0.0", 0),
+        ("line.price < best.price", "line.price > best.price", 1),
+    ):
+        text = (work / "src/cart.ts").read_text()
+        cart = work / "src/cart.ts"
+        cart.unlink()
+        cart.write_text(text.replace(old, new))
+        said = pawl("verify", "--only", "tests")
+        part = re.search(r"(\d+) of (\d+) tests, ", said.out)
+        assert said.code == code and part is not None and 0 < int(part[1]) < int(part[2]) == seen["tests"], said
+    assert any('"related"' in one.read_text() for one in (tmp_path / "state/verdicts").iterdir())
