@@ -18,7 +18,7 @@ from ui.cli.test_cli_one_gate import Configured, configured, model
 
 __all__ = ["configured", "project"]
 
-pytestmark = [pytest.mark.npm, pytest.mark.timeout(300), pytest.mark.spec("F6")]
+pytestmark = [pytest.mark.npm, pytest.mark.timeout(600), pytest.mark.spec("F6")]
 PACKAGES = [f"@modelcontextprotocol/server-{name}@2026.8.31" for name in ("everything", "filesystem")]
 PACKAGES.append("@modelcontextprotocol/server-memory@2026.8.31")
 REQUIREMENTS = Path(__file__).with_name("mcp-requirements.txt")
