@@ -11,7 +11,7 @@ from scenarios.story import DELIVERED, Story, call, patch, say
 from pawl.agent.edited_change import edited
 from pawl.core.diagnostic import TestCounts as Counts
 from pawl.core.diagnostic import Verdict
-from pawl.core.errors import UsageError
+from pawl.core.errors import UnknownModel, UsageError
 from pawl.core.events import ToolEnded, Warned
 from pawl.core.run import DeliveryState, Intent, Mode, RunState
 
@@ -458,9 +458,9 @@ def test_failing_tests_are_mended_by_the_reflex_before_any_model_is_asked(story:
 
 
 def test_with_no_model_what_needs_one_says_what_to_configure(story: Story):
-    stopped = story.do("add a function weeks", model="")
-    assert stopped.state is RunState.ENDED and stopped.trouble.code == "unknown_model"
-    assert "--model" in stopped.trouble.advice
+    with pytest.raises(UnknownModel) as told:
+        story.do("add a function weeks", model="")
+    assert "--model" in told.value.advice
 
 
 @pytest.mark.spec("A1")
