@@ -175,7 +175,7 @@ def test_what_cannot_be_executed_is_told_before_a_model_is_asked(story: SpecStor
         (("--task", "T099"), "there is no task 'T099'"),
         (("--task", "T005"), "T005 is in wave 3, and wave 1 is not done yet"),
         (("--resume",), "there is no interrupted execution to resume"),
-        (("--wave", "1", "--task", "T001"), "exclude each other"),
+        (("--wave", "1", "--task", "T001"), "cannot be used together"),
     ):
         said = story.spec("execute", *words)
         assert said.code == 42 and told in said.err, said

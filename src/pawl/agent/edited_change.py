@@ -102,7 +102,7 @@ def review_request(diff: str, words: str = "", left_out: Sequence[str] = ()) -> 
     """The request for a model."""
     if not diff.strip():
         hidden = f" but what is hidden ({hidden_names(left_out)})" if left_out else ""
-        raise UsageError(f"git says that nothing is changed{hidden}", advice="/diff shows what Pawl promoted")
+        raise UsageError(f"git shows no changes{hidden}", advice="/diff shows what Pawl promoted")
     cut = len(diff) - MOST
     shown = diff if cut <= 0 else f"{diff[:MOST]}\n[… {cut:,} characters left out …]"
     return _REVIEW.format(

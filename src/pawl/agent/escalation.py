@@ -130,7 +130,7 @@ def _check(wish: LadderWish) -> None:
         told = f"--max-minutes {wish.max_minutes:g} is not above 0 and at most 10080"
         raise UsageError(told, advice="give minutes, such as 240")
     if wish.full and wish.simple is not None:
-        raise UsageError("--simple and --full exclude each other", advice="--simple N comes before full by itself")
+        raise UsageError("--simple and --full cannot be used together", advice="--simple N comes before full by itself")
 
 
 def _first(*values: T | None) -> T:

@@ -142,7 +142,7 @@ class _Reading:
     def _imported(self, wanted: str, path: str, depth: int) -> Iterator[Instruction]:
         target = posixpath.normpath(posixpath.join(posixpath.dirname(path), wanted))
         if target.startswith(("/", "..")):
-            self.notices.append(f"{path}: @{wanted} lies outside of the workspace and is not read")
+            self.notices.append(f"{path}: @{wanted} is outside the workspace and is not read")
         elif depth >= DEEPEST_IMPORT or self.imports >= MOST_IMPORTS:
             self.notices.append(f"{path}: @{wanted} is one import too many and is not read")
         else:

@@ -362,7 +362,8 @@ class _Case:
                     self.unproved.append(f"{suite.step} could not run: {suite.incomplete}")
                 elif suite.standing is Status.PASS and concerns:
                     self.unproved.append(f"{suite.step}: {suite.incomplete or f'no test passed: {suite.reason}'}")
-        if not proved and not decided and not self.unproved:
+        none_ran = not proved and not decided and not self.unproved
+        if none_ran:
             reasons = dict.fromkeys(one.reason for one in checked.suites if one.reason)
             self.unproved.append(f"no test was run: {'; '.join(reasons) or 'there is none'}")
         self._beside(proved)
@@ -370,7 +371,8 @@ class _Case:
         wants = self.wanted.witness or (self.wanted.fixes and failing(failed))
         if wants and not self._has_witness() and not checked.inert:
             none = "no test was seen failing before and passing now"
-            self.unproved += checked.silenced or (none if failing(failed) else NO_WITNESS,)
+            found = (none,) if failing(failed) else () if none_ran else (NO_WITNESS,)
+            self.unproved += checked.silenced or found
         if not (checked.witnesses or checked.own):
             self.notes += [f"{name}, which the request names, did not run" for name in self._missing()]
         self.unproved += [f"{path}, which the request names, did not run" for path in self._files_missing()]

@@ -115,7 +115,7 @@ def planted(folder: Path, plant: Transplant, contents: Mapping[str, bytes], remo
     made = {_name(kind, data, algorithm): (kind, data) for kind, data in objects}
     wanted = {one.name for one in plant.files.values()}
     if plant.commit not in made or not wanted <= made.keys() or not plant.text.startswith(f"tree {top}\n".encode()):
-        raise ValueError(f"the commit {plant.commit[:12]} is not whole")
+        raise ValueError(f"the commit {plant.commit[:12]} is incomplete")
     for name, (kind, data) in made.items():
         path = place / "objects" / name[:2] / name[2:]
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -226,7 +226,7 @@ def fetched(config: Config, address: str) -> tuple[Path, tuple[str, ...]]:
         advice = "are address and branch right? What needs a key or password, clone yourself: --workspace DIR"
         raise GitFailed(f"{address} cannot be fetched: {error.message}", advice=advice) from error
     except ValueError as error:
-        raise GitFailed(f"what {url} sent is not whole: {error}", advice="try again") from error
+        raise GitFailed(f"what {url} sent is incomplete: {error}", advice="try again") from error
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
 

@@ -476,7 +476,7 @@ def test_wrong_requests_are_refused_with_the_next_step(project: Project):
             "--pick",
             "1",
             "--accept-first",
-        ): "--pick and --accept-first exclude each other | --accept-first takes the first one",
+        ): "--pick and --accept-first cannot be used together | --accept-first takes the first one",
         ("--pick", "0"): "--pick 0: patches are counted from 1 | give one of their numbers",
         ("--seconds", "nan"): "--seconds nan is not between 1 and 86400 | 60 suits most bugs",
         ("--workers", "0"): "--workers 0 is not between 1 and 64 | one for each core",

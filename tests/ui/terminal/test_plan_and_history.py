@@ -80,7 +80,7 @@ def test_before_each_edit_its_diff_is_shown_with_the_reason_and_always_is_asked_
         seen.type("fix the bug in the app\r")
         seen.expect("carry it out? [y yes, a always in this run, p always for app.py, n no")
         patch = "@@ -1,2 +1,2 @@", " def after(number):", "-    return number + 2", "+    return number + 3"
-        assert "\n  ".join(("  app.py", *patch, "asked because of --approve each")) in seen.text
+        assert "\n  ".join(("  app.py", *patch, "asked because approval is 'each'")) in seen.text
         seen.type("p\r")
         seen.expect("strict_patch app.py: yes, as you said")
         seen.expect("promote this?")

@@ -61,7 +61,7 @@ class InstalledFirst:
             return None
         found = PathFinder.find_spec(name, self._installed)
         if found is None and PathFinder.find_spec(name) is not None:
-            raise ModuleNotFoundError(f"No module named {name!r} outside of the workspace", name=name)
+            raise ModuleNotFoundError(f"No module named {name!r} outside the workspace", name=name)
         return found
 
     def _asked_by_workspace(self, frame: "FrameType | None") -> bool:

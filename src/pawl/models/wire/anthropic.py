@@ -170,7 +170,7 @@ class AnthropicDecoder(WireDecoder):
                 self._end(table(payload.get("delta")), table(payload.get("usage")))
             case "message_stop":
                 if self.draft.stop is None:
-                    raise Corrupt("it stops but does not say why")
+                    raise Corrupt("it ended without a stop reason")
                 self.draft.is_ended = True
 
     def read_whole(self, payload: Mapping[str, object]) -> None:

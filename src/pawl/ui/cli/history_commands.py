@@ -227,7 +227,7 @@ def redo(shop: Project, call: Call) -> int:
 
 def restore(shop: Project, call: Call) -> int:
     if call.options.name and call.options.entry is not None:
-        raise UsageError("a checkpoint and --entry exclude each other", advice="leave one of them out")
+        raise UsageError("a checkpoint and --entry cannot be used together", advice="leave one of them out")
     wish = _wish(call, call.files(shop.workspace))
     return _tell(shop, call, shop.restore(call.options.name, wish, entry=call.options.entry), wish)
 

@@ -126,7 +126,7 @@ def promote(shop: Project, call: Call) -> int:
     files = [call.inside(shop.workspace, one) for one in call.options.file or ()]
     kept = propose_entry(shop, entry, allow_protected=call.options.allow_protected, files=files)
     if call.options.unchecked and call.options.verified:
-        raise UsageError("--unchecked and --verified exclude each other", advice="leave one of them out")
+        raise UsageError("--unchecked and --verified cannot be used together", advice="leave one of them out")
     promotion, judgement = None, None
     if not call.options.dry_run:
         title = f"promote {entry.id}: {entry.title}"

@@ -254,7 +254,7 @@ def _execute(shop: Project, call: Call) -> int:
     if options.parallel is not None:
         check_range("--parallel", options.parallel, 1, 64, "without it, as many as the machine carries")
     if sum((options.wave is not None, bool(options.task), options.resume)) > 1:
-        raise UsageError("--wave, --task and --resume exclude each other", advice="give one of them")
+        raise UsageError("--wave, --task and --resume cannot be used together", advice="give one of them")
     order = order_of(
         model=options.model or "",
         test_command=call.test_command,

@@ -58,7 +58,7 @@ def verify(shop: Project, call: Call) -> int:
 
     options = call.options
     if options.set_baseline and options.no_baseline:
-        raise UsageError("--set-baseline and --no-baseline exclude each other", advice="leave one of them out")
+        raise UsageError("--set-baseline and --no-baseline cannot be used together", advice="leave one of them out")
 
     shop.stop = call.time_limit("60 suits most projects", shop.stop)
 

@@ -102,7 +102,7 @@ def show_question(shop: Project, report: Report, face: Face, changes: ChangeSet,
         for line in edit or lines:
             out.say(f"  {line}", {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "") if edit else "")
         if not question.why:
-            out.hint("  asked because of --approve each (/approval changes it)")
+            out.hint("  asked because approval is 'each' (--approve, /approval)")
         if question.flags:
             out.say(f"! it holds {', '.join(question.flags)}", "bold yellow")
         complete = bool(edit) or lines == all_lines

@@ -400,7 +400,7 @@ class Api:
             case "open":
                 await asyncio.to_thread(self._pages.opened)
             case _:
-                raise NotFound(f"there is no {what!r} of the page", advice="up, down, left, read or open")
+                raise NotFound(f"the page has no {what!r}", advice="up, down, left, read or open")
         self._session.changed()
         return {"taken": True}
 
