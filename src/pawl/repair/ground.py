@@ -263,7 +263,10 @@ class PythonGround(RepairGround):
                     advice="name a faster part of it, such as --test 'pytest tests/unit -x'",
                 )
             if finding.code == HANGS and not finding.test:
-                raise CannotFix(f"no test can run: {finding.message}", advice="find out why it does not end, fix that, then run this again")
+                raise CannotFix(
+                    f"no test can run: {finding.message}",
+                    advice="find out why it does not end, fix that, then run this again",
+                )
         self.start_clock(len(failing_tests(verdict)), verdict)
         return verdict
 

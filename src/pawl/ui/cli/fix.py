@@ -122,7 +122,9 @@ def _request(shop: Project, call: Call) -> FixRequest:
     options = call.options
     check_range("--workers", options.workers, 1, 64, "one for each core")
     if options.pick is not None and options.accept_first:
-        raise UsageError("--pick and --accept-first cannot be used together", advice="--accept-first takes the first one")
+        raise UsageError(
+            "--pick and --accept-first cannot be used together", advice="--accept-first takes the first one"
+        )
     if options.pick is not None and options.pick < 1:
         raise UsageError(f"--pick {options.pick}: patches are counted from 1", advice="give one of their numbers")
     return FixRequest(
