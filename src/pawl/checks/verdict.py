@@ -364,15 +364,14 @@ class _Case:
                     self.unproved.append(f"{suite.step}: {suite.incomplete or f'no test passed: {suite.reason}'}")
         none_ran = not proved and not decided and not self.unproved
         if none_ran:
-            reasons = dict.fromkeys(one.reason for one in checked.suites if one.reason)
-            self.unproved.append(f"no test was run: {'; '.join(reasons) or 'there is none'}")
+            reasons = "; ".join(dict.fromkeys(one.reason for one in checked.suites if one.reason))
+            self.unproved.append(f"no test was run: {reasons or 'there is none'}")
         self._beside(proved)
         failed = [finding for one in (checked.before, *checked.others) for finding in one.findings]
         wants = self.wanted.witness or (self.wanted.fixes and failing(failed))
         if wants and not self._has_witness() and not checked.inert:
-            none = "no test was seen failing before and passing now"
-            found = (none,) if failing(failed) else () if none_ran else (NO_WITNESS,)
-            self.unproved += checked.silenced or found
+            none = ("no test was seen failing before and passing now",) if failing(failed) else (NO_WITNESS,)
+            self.unproved += checked.silenced or (none if failing(failed) or not none_ran else ())
         if not (checked.witnesses or checked.own):
             self.notes += [f"{name}, which the request names, did not run" for name in self._missing()]
         self.unproved += [f"{path}, which the request names, did not run" for path in self._files_missing()]
