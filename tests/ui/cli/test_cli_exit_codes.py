@@ -247,3 +247,30 @@ def test_130_when_it_is_stopped_while_it_loads_itself(pawl: Pawl, made: str):
     done = subprocess.run(words, cwd=pawl.workspace, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (done.returncode, done.stdout) == (130, ""), done
     assert done.stderr.startswith("pawl: interrupted\n")
+
+
+TELLING = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+class Stopping:
+    def find_spec(self, name, path=None, target=None):
+        if name == "pawl.ui.cli.mistakes":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Stopping())
+from pawl.__main__ import main
+sys.argv[:] = ["pawl", "run", "--", "true"]
+sys.exit(main())
+"""
+
+
+def test_130_when_it_is_stopped_while_it_looks_what_is_wrong(
+    pawl: Pawl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "config.toml").write_text(f"[trust]\nfolders = ['{pawl.workspace}']\n")
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+    (pawl.workspace / ".pawl").mkdir()
+    (pawl.workspace / ".pawl/settings.toml").write_text("a = [")
+    words = [sys.executable, "-P", "-c", TELLING]
+    done = subprocess.run(words, cwd=pawl.workspace, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert (done.returncode, done.stdout) == (130, ""), done
+    assert done.stderr.endswith("pawl: interrupted\n      nothing was left half done\n")

@@ -98,6 +98,13 @@ class Interruptions:
         return None if self._heard is None else Interrupted(self._heard)
 
 
+def leave() -> None:
+    """From now on a signal ends the process at once: it is about to end."""
+    for number in ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+
+
 _LONGEST_NUMBER = 18
 """Digits that any store can hold."""
 

@@ -41,19 +41,26 @@ def run(arguments: Sequence[str], started: float) -> int:
 
 def _call(options: argparse.Namespace, started: float) -> int:
     sys.excepthook = _Defect(options)
-    from pawl.ui.cli.call import Interrupted
+    from pawl.ui.cli.call import Interrupted, leave
 
     try:
-        return _dispatch(options, started)
-    except PawlError as error:
-        error = _complete(error)
-        return _report(options, error.code, error.message, error.advice, error.exit_code, _conflicts(error))
+        return _told(options, started)
     except (Interrupted, RuntimeError) as error:
         # Before Python 3.12 what a signal raises while a class is made comes as the cause of another error.
         stopped = error.__cause__ if isinstance(error, RuntimeError) else error
         if not isinstance(stopped, Interrupted):
             raise
+        leave()
         return _report(options, stopped.word, stopped.word, "nothing was left half done", stopped.exit_code)
+
+
+def _told(options: argparse.Namespace, started: float) -> int:
+    """Tells of every error that is expected; a signal may come meanwhile, too."""
+    try:
+        return _dispatch(options, started)
+    except PawlError as error:
+        error = _complete(error)
+        return _report(options, error.code, error.message, error.advice, error.exit_code, _conflicts(error))
     except BrokenPipeError:
         raise
     except OSError as error:
