@@ -140,5 +140,5 @@ def test_a_command_of_another_agent_is_answered_with_pawls(pawl: Pawl, word: str
 
 def test_a_request_without_a_model_says_how_to_find_one_and_leaves_nothing_to_resume(pawl: Pawl, home: Path):
     said = pawl("do", "what is in here?")
-    assert said.code == 52 and "find and save one with: pawl setup" in said.out
+    assert said.code == 52 and "find and save one with: pawl setup" in said.err
     assert "resume" not in said.out

@@ -111,7 +111,7 @@ answer = "Seen."
         assert secret not in kept
     (place.workspace / "notes.txt").write_text("first\n")
     said = place.piped("/review", words=("--model", model))
-    assert "nothing is changed but what is hidden ('.env'," in said
+    assert "git shows no changes but what is hidden ('.env'," in said
 
 
 @pytest.mark.whole
