@@ -134,17 +134,24 @@ def speaks_of_tests(request: str) -> bool:
     return any(words.tests.search(own_words(request)) for words in _languages())
 
 
+_SPECIFICATION = re.compile(r"\bspecs/[\w./-]+")
+"""Documents that say what is to be done; "spec" is also a word for a test."""
+
+
 @functools.cache
 def unclear(request: str) -> str:
     """The first sentence that may be about failing tests and is read neither as a demand nor as none; else empty."""
     names, words = _names(), _without_left_out(own_words(request).replace("’", "'").replace("`", '"'))[1]
     sentences = [" ".join(re.sub(r'["*]', "", one).split()) for one in _SENTENCE.split(words)]
     for sentence, following in zip(sentences, (*sentences[1:], ""), strict=True):
-        plain = _PATH.sub(" ", names["test"].sub(" ", names["file"].sub("tests", sentence)))
+        documents = _SPECIFICATION.sub(" ", sentence)
+        plain = _PATH.sub(" ", names["test"].sub(" ", names["file"].sub("tests", documents)))
         if any(_demands(plain, following)) or names["leaves"].search(f"{sentence} {following}"):
             continue
         for clause in re.split(f"[{_CLAUSE}]", plain):
             if not names["speaks"].search(clause) or any(one.exceptions.search(clause) for one in _languages()):
+                continue
+            if clause.strip(" -") == "tests":  # an item of a scope
                 continue
             if not names["handles"].search(clause) or any(one.outcome.search(clause) for one in _languages()):
                 return sentence

@@ -38,7 +38,7 @@ MAY_WRITE = {
 MAY_DRAW = {
     "ui/screen/screen.py",
     "ui/screen/renderer.py",
-    "ui/terminal/actions.py",
+    "ui/terminal/transcript.py",
 }
 
 BAD = "\x1b]52;c;aGk=\x07\x1b]8;;https://evil\x1b\\\x1b[2J\x9b31m\rX\u202e\u200b\x08"

@@ -122,7 +122,7 @@ def test_with_no_model_it_says_so_and_what_needs_none_works(place: Place):
     )
     (place.workspace / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
     said = place.piped("run the tests", "add a function before", "/review", "/init", "n", "/status")
-    assert said.count("! no model is configured") == 2
+    assert said.count("! no model is configured") == 3
     assert "/setup finds one" in said
     assert "tests: fail, 1 failed" in said
     assert "name one with /model" in said
