@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from pawl.agent.skill_library import listed_words, parted, skills_of
 from pawl.core.lazy_dataclass import dataclass
@@ -125,7 +125,9 @@ def _agent(name: str, text: str, source: str) -> SubAgent | AgentFault:
         return AgentFault(source, "; ".join((wrong, *faults)))
     named, denied, skills = (words[field] or () for field in words)
     known: dict[str, frozenset[str]] = {**aliases(), **{tool: frozenset({tool}) for tool in allowances().tools}}
-    tools = None if "tools" not in fields or "*" in named else _tools(named, known)
+    tools = (
+        None if "tools" not in fields or "*" in named else _tools([word for word in named if not _bound(word)], known)
+    )
     mode = _text(fields, "permissionMode")
     return SubAgent(
         name=name,
@@ -148,11 +150,11 @@ def _text(fields: Mapping[str, object], name: str) -> str:
 
 def _notes(fields: Mapping[str, object], named: tuple[str, ...], known: Mapping[str, object]) -> Iterator[str]:
     for word in named:
-        name, _, bound = word.partition("(")
+        name = word.partition("(")[0]
         if name not in known and not name.startswith(MCP) and name != "*":
             yield f"there is no tool {name!r} here; it works without it"
-        elif bound.strip("*:)"):
-            yield f"it has all of {name}: {f'({bound}'!r} has no effect here, write a permission rule"
+        elif bound := _bound(word):
+            yield f"it works without {name}, which cannot be kept to {bound!r} here: write {name} and a permission rule"
     mode = _text(fields, "permissionMode")
     if mode not in ("", "default", READ_ONLY):
         yield f"permissionMode {mode!r} has no effect here: what may be done without asking is set by your permissions"
@@ -161,7 +163,13 @@ def _notes(fields: Mapping[str, object], named: tuple[str, ...], known: Mapping[
             yield f"{name!r} has no effect here"
 
 
-def _tools(words: tuple[str, ...], known: Mapping[str, frozenset[str]]) -> frozenset[str]:
+def _bound(word: str) -> str:
+    """To what a word keeps its tool; such a tool is not given, as it would be given whole."""
+    bound = word.partition("(")[2].removesuffix(")")
+    return bound if bound.strip("*:") else ""
+
+
+def _tools(words: Iterable[str], known: Mapping[str, frozenset[str]]) -> frozenset[str]:
     """Those that the words name; a word for tools of an MCP server stands for itself."""
     names = (word.partition("(")[0] for word in words)
     return frozenset(tool for name in names for tool in ({name} if name.startswith(MCP) else known.get(name, ())))

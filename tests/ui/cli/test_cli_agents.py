@@ -170,7 +170,8 @@ def test_the_fields_of_a_sub_agent_are_read_as_yaml_and_one_that_cannot_be_read_
     faults = {(Path(one["path"]).stem, one["what"]) for one in pawl.json("agents", "check", code=52)["faults"]}
     assert {name for name, _ in faults} == {*wrong, *notes, "starred"}
     said = " ".join(what for name, what in faults if name == "noted")
-    for words in ("it has all of Bash", "'isolation' has no", "permissionMode 'acceptEdits'", "no skill 'nosuch'"):
+    assert reads <= tools["noted"] and "run_command" not in tools["noted"]
+    for words in ("it works without Bash", "'isolation' has no", "permissionMode 'acceptEdits'", "no skill 'nosuch'"):
         assert words in said, said
 
 
