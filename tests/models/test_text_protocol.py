@@ -144,6 +144,15 @@ def test_a_typed_parameter_is_what_the_schema_says_and_a_text_stays_a_text():
     assert asked(text) == [("file_read", {"path": "7", "limit": 7})]
 
 
+def test_a_parameter_of_several_types_is_read_by_all_of_them():
+    """As servers of others describe theirs."""
+    odd = {"anyOf": [True, {"type": ["integer", "null"]}]}
+    fields = {"words": {"type": ["string", "null"]}, "count": {"type": ["integer", "null"]}, "odd": odd, "more": True}
+    given = "".join(f"<parameter={name}>7</parameter>" for name in fields)
+    _, answer = heard(f"<function=look>{given}</function>", tools=(offer("look", **fields),))
+    assert answer.calls[0].arguments == {"words": "7", "count": 7, "odd": 7, "more": "7"}
+
+
 @pytest.mark.spec("F10")
 def test_an_edit_block_is_a_patch_and_one_with_two_parts_is_two():
     text = (

@@ -25,6 +25,8 @@ _ODD = re.compile(r"[^A-Za-z0-9_-]")
 LONGEST_NAME = 64
 """Of a tool, as providers take it."""
 LARGEST_PIN = 16 << 20
+_ALTERNATIVES = ("anyOf", "oneOf", "allOf", "not", "enum")
+"""What providers refuse at the top of a tool's arguments; the server itself holds a call to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,10 +87,22 @@ def tools_of(name: str, pin: Pin) -> tuple[McpTool, ...]:
             server=name,
             tool=tool,
             description=str(one.get("description") or one.get("title") or ""),
-            schema={"type": "object", "properties": {}, **one["inputSchema"]},
+            schema=_object(one["inputSchema"]),
             kind=ToolKind.READS if reads else ToolKind.RUNS,
         )
     return tuple(found.values())
+
+
+def _object(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema as every provider takes it: one object, with the fields of all alternatives at its top."""
+    chosen = [one for key in _ALTERNATIVES if isinstance(given.get(key), list) for one in given[key]]
+    every = [part["properties"] for part in (*chosen, given) if isinstance(part, dict) and "properties" in part]
+    fields = {name: field for one in every if isinstance(one, dict) for name, field in one.items()}
+    required = given.get("required")
+    needed = [one for one in required if isinstance(one, str) and one in fields] if isinstance(required, list) else []
+    rest = {key: value for key, value in given.items() if key not in (*_ALTERNATIVES, "required")}
+    described = {name: field if isinstance(field, dict) else {} for name, field in fields.items()}
+    return {**rest, "type": "object", "properties": described, **({"required": needed} if needed else {})}
 
 
 def pin_place(config: Config, workspace: str, known: KnownServer) -> Path:

@@ -26,6 +26,7 @@ from pawl.settings.trust import SKILLS, Folder, ReadFolder, files_of, trusted_fi
 FILE = "SKILL.md"
 Shows = Callable[[str], bool]
 LONGEST_NAME, LONGEST_DESCRIPTION, LONGEST_COMPATIBILITY = 64, 1024, 500
+LONGEST_FRONT = 16_000
 MOST_LINES = 500
 MOST_SKILLS = 200
 MOST_FILES = 50
@@ -61,18 +62,18 @@ class Skill:
         value = self.fields.get(name)
         if isinstance(value, list):
             # A hint such as [FILE], which YAML takes for a list.
-            return f"[{', '.join(map(str, value))}]"
-        return str(value).lower() if isinstance(value, bool) else str(value or usual)
+            return f"[{', '.join(one for one in value if isinstance(one, str))}]"
+        return value.strip() if isinstance(value, str) and value else usual
 
     @property
     def is_offered(self) -> bool:
         """A model may choose it."""
-        return self.says("disable-model-invocation") != "true"
+        return self.says("disable-model-invocation").lower() != "true"
 
     @property
     def is_typed(self) -> bool:
         """A person may call it as a command of a session."""
-        return self.says("user-invocable") != "false"
+        return self.says("user-invocable").lower() != "false"
 
     def fits(self, request: str) -> bool:
         """One that comes with Pawl is told only where the request has a word of its work."""
@@ -175,9 +176,10 @@ def _read(place: Folder, folder: str) -> Iterator[tuple[Skill, list[SkillFault]]
         except (OSError, UnicodeDecodeError):
             faults.append("it cannot be read as text")
         fields, body = parted(text, faults)
+        description = fields.get("description")
         skill = Skill(
             name=name,
-            description=str(fields.get("description") or "").strip(),
+            description=description.strip() if isinstance(description, str) else "",
             text=body.strip(),
             source=shown if folder else "comes with Pawl",
             folder=f"{folder}/{name}" if folder else "",
@@ -199,17 +201,24 @@ def _skill_files(place: Folder) -> Iterator[tuple[str, str, Callable[[], str]]]:
 
 
 def parted(text: str, faults: list[str]) -> tuple[Mapping[str, object], str]:
-    """The fields of the front matter and the rest. What is no YAML is read line by line, as others do."""
+    """The fields of the front matter, each a text, a list or a table, and the rest.
+
+    What is no YAML is read line by line, as others do.
+    """
     plain, body = front_matter(text)
     if body == text:
         return {}, body
     lines = text.partition("\n---")[0].splitlines()[1:]
+    if sum(map(len, lines)) > LONGEST_FRONT:
+        faults.append(f"its front matter has over {LONGEST_FRONT:,} characters")
+        return {}, body
     if all(re.match(r"[\w-]+:", line) for line in lines) and all(map(_BARE.fullmatch, plain.values())):
         return plain, body
     import yaml  # 15 ms, and most front matter needs none of it
 
     try:
-        fields = yaml.safe_load("\n".join(lines))
+        # Every scalar is a text: no form of a date or number is an error here.
+        fields = yaml.load("\n".join(lines), yaml.BaseLoader)
     except (yaml.YAMLError, RecursionError) as error:
         problem = getattr(error, "problem", "") or "nested too deeply"
         faults.append(f"its front matter is not YAML: {problem}")
@@ -228,7 +237,7 @@ def listed_words(given: object) -> tuple[str, ...] | None:
 
 
 def _faults(skill: Skill) -> Iterable[str]:
-    given = str(skill.fields.get("name") or "")
+    given = skill.says("name")
     if not _NAME.fullmatch(skill.name) or len(skill.name) > LONGEST_NAME:
         yield f"the folder's name {skill.name!r} is not of small letters, digits and single hyphens, at most 64"
     if given != skill.name:

@@ -342,11 +342,15 @@ def _function(block: CallBlock, offer: ToolOffer | None) -> ToolCall:
 
 
 def _typed(value: str, described: object) -> object:
-    kinds = {"string"}
-    if isinstance(described, Mapping):
-        kinds = {one.get("type") for one in (described, *(described.get("anyOf") or ()))}
     read, mistake = parsed(value.strip())
-    return value if mistake or "string" in kinds else read
+    return value if mistake or not isinstance(described, Mapping) or _may_be_text(described) else read
+
+
+def _may_be_text(described: Mapping[str, object]) -> bool:
+    kinds, choices = described.get("type"), described.get("anyOf")
+    every = choices if isinstance(choices, list | tuple) else ()
+    named = "string" in kinds if isinstance(kinds, list | tuple) else kinds == "string"
+    return named or any(_may_be_text(one) for one in every if isinstance(one, Mapping))
 
 
 def _changes(block: CallBlock, tool: str) -> list[ToolCall]:

@@ -148,6 +148,7 @@ def test_no_name_of_a_servers_tool_takes_the_place_of_another(project: Project, 
         ("orphan", "it ended with code 0"),
         ("endless", "more than 16 MB"),
         ("dies", "it ended with"),
+        ("odd contents", "[resource cheese://b, text/plain, not shown]\n\\u{d800} and so on"),
     ],
 )
 def test_a_broken_server_is_ended_and_reported_and_another_one_lives(
@@ -279,6 +280,22 @@ def test_definitions_that_no_model_or_session_can_use_are_not_agreed_to(
     said = pawl("mcp", "trust", "cheese", "--yes")
     assert said.code == 1 and ("has no usable name or arguments" in said.err or "nested too deeply" in said.err), said
     assert pawl.json("mcp", "list")["servers"][0]["standing"] == "not agreed"
+
+
+@pytest.mark.parametrize("way", mcp_servers.SCHEMAS)
+def test_the_arguments_of_a_tool_are_told_in_the_form_that_every_provider_takes(
+    project: Project, configured: Configured, way: str
+):
+    pawl = agreed(project, configured, way)
+    with model(configured, calls(("mcp__cheese__echo", {"text": "hello"})), settings=ALLOW + server(way)) as playing:
+        pawl(*DO)
+    offered = {one["function"]["name"]: one["function"] for one in json.loads(playing.requests[0].body)["tools"]}
+    given = offered["mcp__cheese__echo"]["parameters"]
+    assert given["type"] == "object" and not given.keys() & {"anyOf", "oneOf", "allOf", "not", "enum"}
+    assert all(isinstance(one, dict) for one in given["properties"].values())
+    assert set(given.get("required", ())) <= set(given["properties"])
+    assert way != "alternatives" or (set(given["properties"]) == {"text", "one"} and given["required"] == ["text"])
+    assert "echo says hello" in sent(playing)
 
 
 def test_definitions_that_become_unreadable_during_a_run_end_the_call_and_not_the_run(

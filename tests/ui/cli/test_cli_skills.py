@@ -128,6 +128,25 @@ def test_every_fault_of_a_skill_is_told(project: Project):
         assert words in said.out, words
 
 
+GROWS = "\n".join(f"a{at}: &a{at} [{', '.join([f'*a{at - 1}'] * 9)}]" for at in range(1, 7))
+TRAPS = {
+    "grows": (f"a0: &a0 [lol]\n{GROWS}\ndescription: *a6\nargument-hint: *a6", "it has no description"),
+    "odd-date": ("description: d\nmetadata: {at: 2026-99-99, number: !!int x}", "every skill is valid"),
+    "long": ("description: d\n" + "key: {a: [1, 2, 3]}\n" * 1_000, "its front matter has over 16,000 characters"),
+}
+
+
+@pytest.mark.parametrize("way", TRAPS)
+def test_front_matter_that_is_a_trap_costs_nothing_and_the_other_skills_count(project: Project, way: str):
+    fields, told = TRAPS[way]
+    pawl = project({**FILES, f".agents/skills/{way}/SKILL.md": f"---\nname: {way}\n{fields}\n---\nText.\n"})
+    assert pawl("trust").code == 0
+    checked = pawl("skills", "check")
+    assert told in checked.out and len(checked.out) < 1_000, checked.err
+    listed = {one["name"] for one in pawl.json("skills")["skills"]}
+    assert "release-notes" in listed and (way in listed) is (way == "odd-date")
+
+
 def test_a_wrong_call_says_what_to_type(project: Project):
     pawl = project(FILES)
     said = pawl("skills", "show")

@@ -10,7 +10,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Annotated, Any
@@ -401,7 +401,8 @@ def _resource(one: Mapping[str, Any]) -> str:
         return f"{one.get('uri')}:\n{one['text']}"
     blob = one.get("blob")
     if isinstance(blob, str) and str(one.get("mimeType", "")).startswith("text/"):
-        return f"{one.get('uri')}:\n{base64.b64decode(blob).decode('utf-8', 'replace')}"
+        with suppress(ValueError):
+            return f"{one.get('uri')}:\n{base64.b64decode(blob).decode('utf-8', 'replace')}"
     return f"[resource {one.get('uri')}, {one.get('mimeType', 'unknown')}, not shown]"
 
 
