@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -385,38 +384,3 @@ def test_a_project_of_spec_kit_is_analyzed_and_executed_as_it_is_and_feeds_the_m
     places = ({place: "002-stats: str.split"} for place in ("system", "user"))
     story.model_says(*({"match": place, "answer": {"text": "By str.split, as decided."}} for place in places))
     assert "as decided" in story.pawl("ask", "How are words counted?", "--model", story.model).out
-
-
-SPECIFY = shutil.which("specify") or ""
-
-
-@pytest.mark.skipif(not SPECIFY, reason="needs the program of Spec Kit (pip install specify-cli)")
-@pytest.mark.spec("E11")
-def test_a_project_that_the_program_of_spec_kit_has_made_goes_from_analyze_to_execute(story: SpecStory):
-    def called(*words: str) -> None:
-        done = subprocess.run(words, cwd=story.pawl.workspace, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done
-
-    how = ("--force", "--non-interactive", "--ignore-agent-tools", "--integration", "claude", "--script", "sh")
-    called(SPECIFY, "init", "--here", *how)
-    called("bash", ".specify/scripts/bash/create-new-feature.sh", "--json", "--short-name", "stats", "count words")
-    called("bash", ".specify/scripts/bash/setup-plan.sh", "--json")
-    story.lay({}, "As the program made it")
-    bare = story.spec("analyze")
-    assert bare.code == 1 and "[FEATURE NAME] of the template was not filled in" in bare.out, bare
-    filled = {
-        name: text for name, text in SPEC_KIT.items() if name.endswith(("spec.md", "tasks.md", "constitution.md"))
-    }
-    story.lay({**filled, "specs/002-stats/plan.md": "# Implementation Plan: Statistics\n"}, "Fill it in")
-    story.model_says(
-        *write(("tests/test_words.py", TEST_WORDS), user="T001: "),
-        *write(("stats/words.py", WORDS), user="T002: "),
-        *write(("tests/test_lines.py", TEST_LINES), user="T003: "),
-        *write(("stats/lines.py", LINES), user="T004: "),
-    )
-    assert story.spec("analyze").code == 0
-    story.planned()
-    said = story.spec("execute")
-    assert said.code == 0, said
-    assert story.commits()[-4:] == [f"[CHECKPOINT] Wave {number} Complete" for number in (1, 2, 3, 4)]
-    assert {one["standing"] for one in story.pawl.json("spec", "status")["tasks"]} == {"proved"}
