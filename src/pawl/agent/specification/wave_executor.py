@@ -31,6 +31,7 @@ from pawl.agent.specification.task_request import (
     unshown,
     wanted_of,
 )
+from pawl.agent.specification.wave_jobs import WaveJobs
 from pawl.agent.specification.wave_memory import wave_notes
 from pawl.agent.specification.waves import PLAN, checkpoint, read_waves
 from pawl.agent.works import commit_changes, trailer
@@ -41,8 +42,10 @@ from pawl.checks.verifier import Verifier
 from pawl.core.change import EMPTY, ChangeSet, EntryKind, EntryState
 from pawl.core.diagnostic import Verdict
 from pawl.core.errors import BudgetExceeded, Cancelled, Conflicted, GitFailed, NotFound, UsageError
+from pawl.core.job import JobOutcome
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.merge import rebase
+from pawl.core.redact import redacted
 from pawl.core.run import (
     Approval,
     ApprovalAnswer,
@@ -137,6 +140,8 @@ class WaveExecutor:
     wish: ExecutionWish
     tell: Callable[[str], object] = lambda line: None
     cancel: CancelToken | None = None
+    jobs: WaveJobs | None = None
+    """The queue whose workers carry the tasks; None for this process."""
 
     @property
     def shop(self) -> Project:
@@ -191,8 +196,12 @@ class WaveExecutor:
         return [(number, (task,))]
 
     def _interrupted(self, left: Sequence[tuple[int, tuple[SpecTask, ...]]]) -> bool:
-        state = SpecState.of(self.spec)
-        return any(task.id in state.runs for _, some in left for task in some) or state.pending is not None
+        state, tasks = SpecState.of(self.spec), [task for _, some in left for task in some]
+        queued = self.jobs.unended() if self.jobs is not None and tasks else {}
+        return (
+            any(one.id in state.runs or redacted(request_for(self.spec, one)) in queued for one in tasks)
+            or state.pending is not None
+        )
 
     def _refuse_dirty(self) -> None:
         try:
@@ -235,6 +244,11 @@ class WaveExecutor:
         order = replace(self.wish.order, budget=self._share(state, before, max(1, len(tasks) - len(live))))
         for task in live:
             self.tell(f"{task.id} continues the run {state.runs[task.id]}")
+        if self.jobs is not None:
+            orders = {
+                one.id: replace(order, text=request_for(self.spec, one, leave)) for one in tasks if one not in live
+            }
+            return self._by_workers(self.jobs, orders, state, [one.id for one in live])
         with self.shop.store.together():
             for task in tasks:
                 if task not in live:
@@ -242,6 +256,23 @@ class WaveExecutor:
                     run = Session(self.shop).begin(replace(order, text=request_for(self.spec, task, leave)))
                     state = state.with_run(task.id, run)
             return state.keep(self.spec)
+
+    def _by_workers(
+        self, jobs: WaveJobs, orders: dict[str, RunRequest], state: SpecState, live: Sequence[str]
+    ) -> SpecState:
+        """Each task has the run that a worker of the queue has carried, as far as it goes alone."""
+        broken = [state.runs[one] for one in live if run_state(self.spec, state.runs[one]) is RunState.WORKING]
+        again = jobs.begun_again(broken)
+        numbers = {one: again[state.runs[one]] for one in live if state.runs[one] in again}
+        stopped: list[tuple[str, str]] = []
+        for task, job in jobs.carried(numbers | jobs.put(orders, self.tell), self.cancel or CancelToken()):
+            if job.run:
+                state = state.with_run(task, job.run).keep(self.spec)
+            if job.outcome is JobOutcome.CANCELLED or run_state(self.spec, job.run or "") in (None, RunState.WORKING):
+                stopped.append((task, f"job {job.id} {job.standing}: {job.reason}"))
+        if stopped:
+            raise _WaveFailed(WaveEnd.STOPPED, *stopped)
+        return state
 
     def _is_live(self, run: str) -> bool:
         """Whether the run works, waits, or has ended well: its task is not done again."""

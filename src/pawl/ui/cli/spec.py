@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,9 +52,8 @@ def spec_words(parser: ArgumentParser) -> None:
     parser.add_argument("--wave", type=int, metavar="N", help="execute: only this wave")
     parser.add_argument("--task", metavar="ID", help="execute: only this task, such as T012")
     parser.add_argument("--resume", action="store_true", help="execute: continue where it was interrupted")
-    parser.add_argument(
-        "--parallel", type=int, metavar="N", help="execute: tasks side by side (default: by cores and memory)"
-    )
+    parser.add_argument("--parallel", type=int, metavar="N", help="execute: tasks at once (default: by the machine)")
+    parser.add_argument("--queued", action="store_true", help="execute: workers of the queue carry the tasks")
     parser.add_argument("--github", action="store_true", help="issues: those of the repository's host, through gh")
     dry_run_option(parser)
     accept_option(parser)
@@ -171,7 +170,7 @@ def _analyze(shop: Project, call: Call) -> int:
     one = _found(shop, call)
     found = analyzed(one)
     wrong = sum(each.level is FindingLevel.ERROR for each in found)
-    code = 1 if wrong else 0
+    code = int(wrong > 0)
     if call.options.json:
         return call.emit({"spec": one.name, "findings": found, "errors": wrong}, code)
     for each in found:
@@ -197,9 +196,8 @@ def _orchestrate(shop: Project, call: Call) -> int:
     waves = [[each.task.id for each in wave] for wave in plan.waves]
     cost = estimated_cost(one, plan.tokens)
     estimate = {"estimated_tokens": plan.tokens, "estimated_cost": cost}
-    body = {"spec": one.name, "waves": waves, **estimate, "entry": entry}
     if call.options.json:
-        return call.emit(body)
+        return call.emit({"spec": one.name, "waves": waves, **estimate, "entry": entry})
     for number, wave in enumerate(waves, 1):
         call.out.lines(f"wave {number}: {', '.join(wave)}")
     where = "not written: --dry-run" if call.options.dry_run else f"{one.path}/{PLAN}"
@@ -248,13 +246,17 @@ def _in_money(cost: Decimal | None) -> str:
 
 
 def _execute(shop: Project, call: Call) -> int:
+    from pawl.agent.queue.job_queue import opened_queue, server_of
     from pawl.agent.specification.wave_executor import ExecutionWish, WaveExecutor, order_of
+    from pawl.agent.specification.wave_jobs import WaveJobs
 
     options = call.options
     if options.parallel is not None:
         check_range("--parallel", options.parallel, 1, 64, "without it, as many as the machine carries")
     if sum((options.wave is not None, bool(options.task), options.resume)) > 1:
         raise UsageError("--wave, --task and --resume cannot be used together", advice="give one of them")
+    if options.queued and options.parallel is not None:
+        raise UsageError("--parallel is not for --queued", advice="the setting queue.together says how many at once")
     order = order_of(
         model=options.model or "",
         test_command=call.test_command,
@@ -264,15 +266,15 @@ def _execute(shop: Project, call: Call) -> int:
         budget=spending(call),
     )
     wish = ExecutionWish(
-        wave=options.wave,
-        task=options.task or "",
-        resume=options.resume,
-        order=order,
-        parallel=options.parallel or 0,
+        wave=options.wave, task=options.task or "", resume=options.resume, order=order, parallel=options.parallel or 0
     )
     one = _found(shop, call)
-    with call.interruptions.stopping() as cancel:
+    with ExitStack() as open_, call.interruptions.stopping() as cancel:
         executor = WaveExecutor(spec=one, wish=wish, tell=partial(_progress, call), cancel=cancel)
+        if options.queued:
+            queue = open_.enter_context(opened_queue(shop.config, shop.store, server_of(shop.config, None)))
+            executor.jobs = WaveJobs(shop=shop, queue=queue)
+            call.aside.hint("  tasks are carried out by a 'pawl worker'")
         if options.dry_run:
             return _planned(one, executor.chosen(), call)
         reports = executor.execute()
@@ -333,11 +335,9 @@ def _progress(call: Call, line: str) -> None:
 
 
 def _planned(one: SpecFolder, waves: Sequence[tuple[int, Sequence[SpecTask]]], call: Call) -> int:
-    text = "\n".join(f"wave {number}: {', '.join(each.id for each in some)}" for number, some in waves)
-    body = {
-        "spec": one.name,
-        "waves": [{"number": number, "tasks": [each.id for each in some]} for number, some in waves],
-    }
+    named = [(number, [each.id for each in some]) for number, some in waves]
+    text = "\n".join(f"wave {number}: {', '.join(tasks)}" for number, tasks in named)
+    body = {"spec": one.name, "waves": [{"number": number, "tasks": tasks} for number, tasks in named]}
     return call.answer(body, text or _nothing_left(one))
 
 
