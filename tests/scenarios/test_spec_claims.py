@@ -337,17 +337,10 @@ STEPS = {
 }
 
 
-@pytest.mark.spec("E11", "E12")
-@pytest.mark.parametrize("last", [3, 12, 22, 32])
-@pytest.mark.parametrize("step", STEPS)
-def test_a_step_that_is_killed_goes_on_when_it_is_called_again(story: SpecStory, step: str, last: int):
-    words, needs, file, text, user = STEPS[step]
-    if needs:
-        story.lay({f"{NEW}/{name}": KNOWN[name] for name in needs})
-    story.model_says(*write((f"{NEW}/{file}", text), user=user))
-    line = [sys.executable, "-m", "scenarios.killed_command", str(last), "spec", step, *words, "--model", story.model]
+def killed(story: SpecStory, last: int, *words: str) -> None:
+    """Carries out the command of `pawl spec` until that write to the store; skips where there are not so many."""
     died = subprocess.run(
-        [*line, "-C", str(story.pawl.workspace)],
+        [sys.executable, "-m", "scenarios.killed_command", str(last), "spec", *words, "-C", str(story.pawl.workspace)],
         capture_output=True,
         text=True,
         check=False,
@@ -358,6 +351,17 @@ def test_a_step_that_is_killed_goes_on_when_it_is_called_again(story: SpecStory,
     if died.returncode == 0:
         pytest.skip(f"it was done after {died.stdout.split()[-1]} writes")
     assert died.returncode == -signal.SIGKILL, died
+
+
+@pytest.mark.spec("E11", "E12")
+@pytest.mark.parametrize("last", [3, 12, 22, 32])
+@pytest.mark.parametrize("step", STEPS)
+def test_a_step_that_is_killed_goes_on_when_it_is_called_again(story: SpecStory, step: str, last: int):
+    words, needs, file, text, user = STEPS[step]
+    if needs:
+        story.lay({f"{NEW}/{name}": KNOWN[name] for name in needs})
+    story.model_says(*write((f"{NEW}/{file}", text), user=user))
+    killed(story, last, step, *words, "--model", story.model)
     said = story.spec(step, *words)
     assert said.code == 0 and ("continues the run" in said.err or last == 3), said
     assert (story.pawl.workspace / NEW / file).read_text() == text
@@ -365,6 +369,71 @@ def test_a_step_that_is_killed_goes_on_when_it_is_called_again(story: SpecStory,
     work = [one for one in story.runs() if one["stage"] in ("act", "follow_up")]
     # One run, asked for its change and its end; the request under way when it died may be asked again.
     assert len({one["run"] for one in work}) == 1 and len(work) <= 3
+
+
+ANSWERED = "# Questions\n\n1. Is nothing an error? (no, yes)\n   Answer: no\n"
+
+
+@pytest.mark.spec("E11", "E12")
+# Its run ends with the 79th of 91 writes; then the questions are closed.
+@pytest.mark.parametrize("last", [3, 22, 48, 72, 79, 82, 86, 88])
+def test_answers_are_worked_in_once_though_it_was_killed_meanwhile(spec_story: SpecStory, last: int):
+    story = spec_story
+    story.lay({f"{NEW}/spec.md": KNOWN["spec.md"], f"{NEW}/questions.md": ANSWERED})
+    story.model_says(*write((f"{NEW}/spec.md", "# Words\n\nNothing is no error.\n"), user="(no, yes)\nno\n"))
+    killed(story, last, "clarify", "--model", story.model)
+    said = story.spec("clarify")
+    assert said.code == 0, said
+    folder = story.pawl.workspace / NEW
+    assert "no error" in (folder / "spec.md").read_text() and "None open" in (folder / "questions.md").read_text()
+    work = [one for one in story.runs() if one["stage"] in ("act", "follow_up")]
+    assert len({one["run"] for one in work}) == 1 and len(work) <= 3
+
+
+@pytest.mark.spec("E11", "E12")
+# The folder is there from the 76th of 87 writes, and the run ends with the last ones.
+@pytest.mark.parametrize("last", [70, 76, 78, 80])
+def test_an_idea_whose_step_was_killed_late_has_one_folder(spec_story: SpecStory, last: int):
+    story = spec_story
+    story.git("commit", "-q", "--allow-empty", "-m", "begin")
+    story.model_says(*write((f"{NEW}/spec.md", "# Words\n"), user=STEPS["specify"][4]))
+    killed(story, last, "specify", "count words", "--model", story.model)
+    assert story.spec("specify", "count words").code == 0
+    assert [one.name for one in (story.pawl.workspace / "specs").iterdir()] == [Path(NEW).name]
+    assert len({one["run"] for one in story.runs()}) == 1
+
+
+@pytest.mark.spec("E11")
+def test_a_dry_run_of_clarify_closes_no_questions(spec_story: SpecStory):
+    spec_story.lay({f"{NEW}/spec.md": KNOWN["spec.md"], f"{NEW}/questions.md": ANSWERED})
+    said = spec_story.spec("clarify", "--dry-run")
+    assert said.code == 0 and "Is nothing an error?" in said.out, said
+    assert (spec_story.pawl.workspace / NEW / "questions.md").read_text() == ANSWERED and spec_story.runs() == []
+
+
+@pytest.mark.spec("E11", "E12")
+@pytest.mark.parametrize("last", range(1, 13, 2))
+def test_a_plan_that_is_killed_is_there_whole_or_not_at_all(story: SpecStory, last: int):
+    story.lay({f"{NEW}/tasks.md": PLAIN})
+    plan = story.pawl.workspace / NEW / "execution-plan.md"
+    killed(story, last, "orchestrate")
+    said = story.spec("orchestrate")
+    assert said.code == 0 and "- T001 Count words" in plan.read_text(), said
+    assert story.git("status", "--porcelain", "--untracked-files=all").split()[1:] == [f"{NEW}/{plan.name}"]
+    assert story.spec("status").code == 0
+
+
+@pytest.mark.spec("E11", "E12")
+@pytest.mark.parametrize("last", range(1, 5))
+def test_issues_whose_import_is_killed_are_imported_once(story: SpecStory, tmp_path: Path, last: int):
+    story.lay({f"{NEW}/tasks.md": PLAIN})
+    file = tmp_path / "issues.md"
+    file.write_text("## T001: Count words\nState: closed\n\n## Count bytes in stats/size.py\nState: open\n")
+    killed(story, last, "issues", "import", str(file))
+    for _ in range(2):
+        assert story.spec("issues", "import", str(file)).code == 0
+    text = (story.pawl.workspace / NEW / "tasks.md").read_text()
+    assert text.count("- [x] T001 ") == 1 and text.count("Count bytes in stats/size.py") == 1, text
 
 
 @pytest.mark.spec("E11")

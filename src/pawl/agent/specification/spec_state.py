@@ -16,11 +16,11 @@ from pawl.agent.specification.analysis import UNCLEAR, FindingLevel, SpecFinding
 from pawl.agent.specification.spec_folder import PARTS, SpecFolder
 from pawl.agent.specification.task_list import SpecTask
 from pawl.agent.specification.waves import PLAN, read_estimate, read_waves
-from pawl.core.change import Node
+from pawl.core.change import EntryState, Node
 from pawl.core.dialogue import Usage
 from pawl.core.errors import ConfigError, UnknownEntry, UsageError
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.run import RunState
+from pawl.core.run import DeliveryState, RunState
 from pawl.core.typed import plain, typed
 from pawl.models.router import model_config
 
@@ -250,6 +250,13 @@ def run_state(spec: SpecFolder, run: str) -> RunState | None:
         return spec.shop.store.runs.get(spec.shop.workspace, run).state if run else None
     except UnknownEntry:
         return None
+
+
+def has_delivered(spec: SpecFolder, run: str) -> bool:
+    """Whether the run has ended well, and nobody has undone what it made."""
+    made = spec.shop.entries(run=run)
+    stands = not made or any(one.active and one.state is EntryState.DONE for one in made)
+    return stands and spec.shop.store.runs.get(spec.shop.workspace, run).delivery is DeliveryState.DONE
 
 
 def task_runs(state: SpecState) -> tuple[str, ...]:

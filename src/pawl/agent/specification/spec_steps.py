@@ -11,12 +11,13 @@ from dataclasses import replace
 from pawl.agent.policy import prompts
 from pawl.agent.session import Session
 from pawl.agent.specification.analysis import analyzed
-from pawl.agent.specification.spec_folder import TEMPLATES, SpecFolder, constitution, read_text
-from pawl.agent.specification.spec_state import SpecState, documents, run_state
+from pawl.agent.specification.spec_folder import TEMPLATES, SpecFolder, constitution, new_spec, read_text, spec_names
+from pawl.agent.specification.spec_state import SpecState, documents, has_delivered, run_state
 from pawl.core.errors import PawlError, UsageError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Approval, DeliveryState, Intent, Report, RunRequest, RunState
 from pawl.workspace.git import opened
+from pawl.workspace.project import Project
 
 NEEDS = {"clarify": "spec.md", "plan": "spec.md", "tasks": "plan.md", "converge": "tasks.md"}
 """The file that a step reads, which the step before it writes."""
@@ -49,6 +50,30 @@ def request_of(spec: SpecFolder, step: str, words: str) -> str:
     return repository.render(f"spec/{step}", {"user_input": text, "project_root": spec.path}).strip()
 
 
+def spec_for(shop: Project, idea: str) -> SpecFolder:
+    """A new folder for the idea, or the one in which an interrupted run has begun to write it down."""
+    new = new_spec(shop, idea)
+    for name in reversed(spec_names(shop)):
+        one = SpecFolder(shop=shop, name=name)
+        run = SpecState.of(one).steps.get("specify", "")
+        if name.partition("-")[2] == new.name.partition("-")[2] and _goes_on(one, run):
+            return one
+    return new
+
+
+def _goes_on(spec: SpecFolder, run: str) -> bool:
+    return run_state(spec, run) in (RunState.WORKING, RunState.WAITING)
+
+
+def are_worked_in(spec: SpecFolder) -> bool:
+    """Whether the answers are in the specification already: a kill came before their questions were closed."""
+    run = SpecState.of(spec).steps.get("answers", "")
+    if run_state(spec, run) is not RunState.ENDED or not has_delivered(spec, run):
+        return False
+    order = spec.shop.store.runs.get(spec.shop.workspace, run).order
+    return order.text == request_of(spec, "answers", told_answers(spec))
+
+
 def step_run(
     session: Session,
     spec: SpecFolder,
@@ -60,8 +85,7 @@ def step_run(
     made = replace(order, intent=Intent.EDIT, approval=Approval.NEVER, accept_unverified=True)
     state, shop = SpecState.of(spec), spec.shop
     run = state.steps.get(step, "")
-    goes_on = run_state(spec, run) in (RunState.WORKING, RunState.WAITING)
-    if not goes_on or shop.store.runs.get(shop.workspace, run).order.text != made.text:
+    if not _goes_on(spec, run) or shop.store.runs.get(shop.workspace, run).order.text != made.text:
         with shop.store.together():
             run = session.begin(made)
             state.with_step(step, run).keep(spec)

@@ -21,7 +21,7 @@ from pawl.agent.delivery import demands_of
 from pawl.agent.record import RunRecord, WorkName
 from pawl.agent.session import Session
 from pawl.agent.specification.spec_folder import SpecFolder
-from pawl.agent.specification.spec_state import SpecState, WaveRecord, run_state, spent, task_runs
+from pawl.agent.specification.spec_state import SpecState, WaveRecord, has_delivered, run_state, spent, task_runs
 from pawl.agent.specification.task_list import SpecTask, TaskList
 from pawl.agent.specification.task_request import (
     commands_of,
@@ -277,11 +277,7 @@ class WaveExecutor:
     def _is_live(self, run: str) -> bool:
         """Whether the run works, waits, or has ended well: its task is not done again."""
         state = run_state(self.spec, run)
-        if state is RunState.ENDED:
-            made = self.shop.entries(run=run)
-            stands = not made or any(one.active and one.state is EntryState.DONE for one in made)
-            return stands and self.shop.store.runs.get(self.shop.workspace, run).delivery is DeliveryState.DONE
-        return state is not None
+        return has_delivered(self.spec, run) if state is RunState.ENDED else state is not None
 
     def _share(self, state: SpecState, before: tuple[int, Decimal | None], tasks: int) -> dict[str, object]:
         """The rest of the money and the tokens, in equal parts: together they never spend more."""

@@ -79,13 +79,14 @@ def _found(shop: Project, call: Call) -> SpecFolder:
 
 
 def _specify(shop: Project, call: Call) -> int:
-    from pawl.agent.specification.spec_folder import found_spec, new_spec
+    from pawl.agent.specification.spec_folder import found_spec
+    from pawl.agent.specification.spec_steps import spec_for
 
     idea = piped_input(call, " ".join(call.options.words))
     if not idea.strip():
         raise UsageError("there is no idea", advice="pawl spec specify 'a command that counts words'")
     known = call.options.spec
-    return _step(found_spec(shop, known) if known else new_spec(shop, idea), "specify", idea, call)
+    return _step(found_spec(shop, known) if known else spec_for(shop, idea), "specify", idea, call)
 
 
 def _step_with_words(shop: Project, call: Call) -> int:
@@ -143,24 +144,23 @@ def _step(one: SpecFolder, step: str, words: str, call: Call) -> int:
 
 
 def _clarify(shop: Project, call: Call) -> int:
-    from pawl.agent.specification.spec_steps import QUESTIONS, close_questions, take_answers, told_answers
+    from pawl.agent.specification import spec_steps
 
     one = _found(shop, call)
-    if not told_answers(one):
+    if not spec_steps.told_answers(one):
         code = _step(one, "clarify", "", call)
-        if code or not told_answers(one):
+        if code or not spec_steps.told_answers(one):
             return code
-    left = take_answers(one, ())
-    if call.can_ask:
-        left = take_answers(one, [call.line(f"{each.text}\n> ") or "" for each in left])
+    left = spec_steps.take_answers(one, ())
+    if call.can_ask and not call.options.dry_run:
+        left = spec_steps.take_answers(one, [call.line(f"{each.text}\n> ") or "" for each in left])
     if left:
-        call.aside.say(
-            f"{counted(len(left), 'question')} open in {one.path}/{QUESTIONS}: answer there, then call it again"
-        )
+        where = f"{one.path}/{spec_steps.QUESTIONS}"
+        call.aside.say(f"{counted(len(left), 'question')} open in {where}: answer there, then call it again")
         return EXIT_WAITING
-    code = _step(one, "answers", told_answers(one), call)
-    if code == 0:
-        close_questions(one)
+    code = 0 if spec_steps.are_worked_in(one) else _step(one, "answers", spec_steps.told_answers(one), call)
+    if code == 0 and not call.options.dry_run:
+        spec_steps.close_questions(one)
     return code
 
 
