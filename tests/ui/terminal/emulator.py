@@ -87,14 +87,20 @@ class Emulator:
         return self.process.wait(PATIENCE)
 
     def more(self, deadline: float) -> bool:
-        """Whether something more was drawn before the deadline."""
+        """Whether something more was drawn before the deadline; a frame is seen when it is whole."""
+        data = self._read(deadline)
+        while data and self.screen.cursor.hidden:  # a terminal may hand a frame on in pieces
+            data = self._read(deadline)
+        return bool(data)
+
+    def _read(self, deadline: float) -> bytes:
         ready, _, _ = select.select([self._master], [], [], max(0.0, deadline - time.monotonic()))
         if not ready:
-            return False
+            return b""
         try:
             data = os.read(self._master, 65536)
         except OSError:  # how a terminal says that nobody has it open any more
-            return False
+            return b""
         self.raw += data
         self._stream.feed(data)
-        return bool(data)
+        return data

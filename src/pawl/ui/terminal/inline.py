@@ -271,8 +271,7 @@ class Inline:
         lines = text.count("\n") + 1
         if lines <= MOST_PASTED or self.asks:
             return text
-        number = len(self._pasted) + 1
-        label = f"[{lines} lines]" if number == 1 else f"[{lines} lines, paste {number}]"
+        label = f"[{lines} lines, paste {len(self._pasted) + 1}]" if self._pasted else f"[{lines} lines]"
         self._pasted[label] = text
         return label
 
@@ -317,8 +316,7 @@ class Inline:
 
     def _layout(self) -> Layout:
         def prefix(number: int, wrapped: int) -> StyleAndTextTuples:
-            first = number == 0 and wrapped == 0
-            return [("bold", (ASKED if self.asks else PROMPT) if first else MORE)]
+            return [("bold", MORE if number or wrapped else ASKED if self.asks else PROMPT)]
 
         return Layout(
             HSplit(
@@ -386,6 +384,8 @@ class Inline:
         app = self._app
         with self._output.frame():
             if app.is_running and not app._running_in_terminal:
+                # Shown again where the redrawing ends: no cursor jumps about, and a frame in pieces is known as one.
+                self._output.hide_cursor()
                 app.renderer.erase()
                 self._output.write_raw(text)
                 app._redraw()
