@@ -128,6 +128,42 @@ FOUND = {
         {".github/workflows/ci.yml": WORKFLOW.format("uv run --with-editable . pytest tests")},
         "pytest tests",
     ),
+    "scripts of a workflow": (
+        {
+            ".github/workflows/ci.yml": WORKFLOW.format("uv run --no-sync bash scripts/test-all.sh $OPTIONS"),
+            "scripts/test-all.sh": "set -e\nbash scripts/test.sh --cov ${@}\n",
+            "scripts/test.sh": "export PYTHONPATH=./examples\npytest -n auto tests scripts/tests ${@}\n",
+        },
+        "PYTHONPATH=./examples pytest tests scripts/tests",
+    ),
+    "a script with a variable before its program": (
+        {
+            ".github/workflows/ci.yml": WORKFLOW.format('"scripts/test"'),
+            "scripts/test": 'export PREFIX=""\nif [ -d venv ]; then\n    export PREFIX="venv/bin/"\nfi\n'
+            '${PREFIX}coverage run -m pytest checks "$@"\n',
+        },
+        "pytest checks",
+    ),
+    "tox as a module": (
+        {".github/workflows/ci.yml": WORKFLOW.format("python -m tox -e py313,lint"), "tox.ini": TOX},
+        "pytest tests",
+    ),
+    "what tox has installed": (
+        {"tox.ini": "[testenv]\ncommands = pytest --doctest-modules {env_site_packages_dir}/shop {tox_root}/tests\n"},
+        "pytest --doctest-modules ./shop ./tests",
+    ),
+    "variables of other tools": (
+        {".github/workflows/ci.yml": WORKFLOW.format("TOXENV=docs CC=gcc MYPY_FORCE_COLOR=1 MODE=ci pytest")},
+        "MODE=ci pytest",
+    ),
+    "tests among tasks that only sound like them": (
+        {
+            ".github/workflows/ci.yml": WORKFLOW.format(
+                "|\n          make typecheck\n          make check  # all\n          pytest checks"
+            )
+        },
+        "pytest checks",
+    ),
     "django": ({"manage.py": "import django\n"}, "python manage.py test"),
     "a runner of its own": ({"tests/runtests.py": "print()\n"}, "python tests/runtests.py"),
 }
@@ -144,6 +180,23 @@ def found(root: Path, files: dict[str, str]) -> list[str]:
 def test_a_command_is_found_where_the_project_names_it(tmp_path, way):
     files, command = FOUND[way]
     assert found(tmp_path, files)[:1] == [command]
+
+
+NO_COMMAND = {
+    "an installation": WORKFLOW.format("python -m pip install pytest-cov"),
+    "an installation by uv": WORKFLOW.format("uv pip install . --group test pytest"),
+    "the name of a step": "jobs:\n  pytest:\n    steps:\n      - name: pytest (all)\n",
+    "a package": "Use `pytest-xdist`.\n",
+    "a script of Python": WORKFLOW.format("python scripts/test_release.py"),
+    "checks of another kind": WORKFLOW.format("|\n          make typecheck\n          make format-check"),
+}
+
+
+@pytest.mark.parametrize("way", NO_COMMAND)
+def test_what_only_speaks_of_tests_is_no_command(tmp_path, way):
+    script = {"scripts/test_release.py": "import unittest\n\n\ndef test():\n    pass\n"}
+    files = {".github/workflows/ci.yml": NO_COMMAND[way], "CONTRIBUTING.md": NO_COMMAND[way], **script}
+    assert found(tmp_path, files) == []
 
 
 def test_a_part_is_not_taken_for_the_whole(tmp_path):

@@ -39,7 +39,7 @@ _TABLES = {
 
 def words_of(command: str) -> list[str]:
     try:
-        return shlex.split(command)
+        return shlex.split(command, comments=True)
     except ValueError:
         return command.split()
 
@@ -132,7 +132,23 @@ def leads_to(files: Folder, command: str) -> str:
     if program in _WHOLE_FILES:
         return "\n".join(text(files, path) for path in _WHOLE_FILES[program])
     scripts = [word.removeprefix("./") for word in words if "/" in word or word.endswith((".sh", ".py"))]
-    return "\n".join(text(files, script) for script in scripts if not script.startswith("/"))
+    return "\n".join(_lines_of(script, text(files, script)) for script in scripts if not script.startswith("/"))
+
+
+_ARGUMENTS = re.compile(r"""\s*["']?\$(?:[@*]|\{[@*]\})["']?""")
+_NAMED = re.compile(r"\$\{?(\w+)\}?")
+
+
+def _lines_of(path: str, script: str) -> str:
+    """Those of a shell's script with what it has exported before them, and without the words that it may be given."""
+    if path.endswith(".py"):
+        return script
+    lines = [_ARGUMENTS.sub("", line) for line in re.sub(r"\\\n\s*", " ", script).splitlines()]
+    around = [dict(one.split("=", 1) for one in variables) for variables in variables_around(lines)]
+    return "\n".join(
+        _with(values, _NAMED.sub(lambda match, values=values: values.get(match[1], match[0]), line.strip()))  # type: ignore[misc]
+        for line, values in zip(lines, around, strict=True)
+    )
 
 
 def _script(files: Folder, words: list[str]) -> str:
@@ -267,8 +283,12 @@ def _filled(line: str) -> str:
     return filled if filled == line else _filled(filled)
 
 
+_OWN_FOLDER = ("toxinidir", "tox_root", "root", "env_site_packages_dir", "envsitepackagesdir")
+"""What is installed in an environment is that of the workspace."""
+
+
 def _value_of(match: re.Match[str]) -> str:
-    known = {"envpython": "python", "toxinidir": ".", "tox_root": ".", "root": "."}
+    known = {"envpython": "python", **dict.fromkeys(_OWN_FOLDER, ".")}
     return known.get(match[1], (match[2] or "") if match[1] in ("posargs", "args") else "")
 
 

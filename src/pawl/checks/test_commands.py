@@ -28,7 +28,7 @@ from pawl.settings.files import Tree
 from pawl.workspace.project import Project
 
 _DEEPEST = 3
-_LARGEST = 256 << 10
+_LARGEST, _LONGEST = 256 << 10, 1000
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
 _QUOTED = re.compile(r"`+([^`\n]+)`+")
 _LITERAL = re.compile(r"::\s*$|^\s*\.\. [\w-]+::")
@@ -54,8 +54,8 @@ class _Lines:
     runners: tuple[re.Pattern[str], ...]
     tasks: tuple[re.Pattern[str], ...]
     begins: re.Pattern[str]
+    modules: tuple[str, ...]
     prefixes: tuple[str, ...]
-    prefix_options: tuple[str, ...]
     prefix_values: tuple[str, ...]
     unreadable: re.Pattern[str]
     narrow: re.Pattern[str]
@@ -125,12 +125,18 @@ def candidates(files: Folder) -> tuple[TestCommand, ...]:
                 for one in _resolved(files, line, 0):
                     named.setdefault(one.given, replace(one, source=path))
         # A page shows how a part is tested, and several jobs that each run a part are no command for the whole.
-        parts = {one.words for one in named.values() if _places(one.words) - set(_table().pytest["whole"])}
+        whole = set(_table().pytest["whole"])
+        parts = {one.words for one in named.values() if (places := _places(one.words)) and not places & whole}
         narrow = parts if source.reads == "quoted" or len(parts) > 1 else set()
-        for one in sorted((one for one in named.values() if one.words not in narrow), key=lambda one: len(one.given)):
+        for one in sorted((one for one in named.values() if one.words not in narrow), key=_plainest):
             if all(files.exists(word) for word in one.words[:3] if word.endswith(".py")):
                 found.setdefault(one.given, one)
     return tuple(found.values())
+
+
+def _plainest(one: TestCommand) -> tuple[bool, int]:
+    """A command that names its runner goes before a task that only sounds like one."""
+    return not _runs(" ".join(one.words)), len(one.given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +251,11 @@ def _parts(command: str) -> list[str]:
 
 def _says_tests(command: str, reads: str) -> bool:
     table = _table().line
-    if not table.begins.match(command) or (reads == "quoted" and table.narrow.search(command)):
+    if (
+        len(command) > _LONGEST
+        or not table.begins.match(command)
+        or (reads == "quoted" and table.narrow.search(command))
+    ):
         return False
     return _runs(command) or _runs_task(command)
 
@@ -281,7 +291,7 @@ def _resolved(files: Folder, command: str, depth: int) -> Iterator[TestCommand]:
     if not words:
         return
     line = " ".join(words)
-    if _runs(line):
+    if _runs(line) and table.begins.match(line):
         kept = _plain([*words, *shlex.split(variables.pop(_OPTIONS, ""))])
         if not table.unreadable.search(" ".join(kept)):
             yield _started(kept, variables)
@@ -327,6 +337,8 @@ def _bare(command: str) -> tuple[list[str], dict[str, str]]:
     words = words_of(command.lstrip("@-"))
     variables: dict[str, str] = {}
     while words:
+        if len(words) > 2 and _PYTHON.fullmatch(words[0]) and words[1] == "-m" and words[2] in table.modules:
+            words = words[2:]
         prefix = next((one for one in table.prefixes if words[: one.count(" ") + 1] == one.split()), "")
         name, equals, value = words[0].partition("=")
         if prefix and len(words) > prefix.count(" ") + 1:
