@@ -55,6 +55,17 @@ def test_a_project_that_is_also_installed_is_tested_from_the_workspace(tmp_path)
     assert "src goes first on the import path: shop is also in" in step["reason"]
 
 
+@pytest.mark.parametrize("elsewhere", ["with_copy", "active_environment"])
+def test_fix_repairs_the_sources_of_the_workspace_whether_a_copy_is_installed_or_none(tmp_path, request, elsewhere):
+    request.getfixturevalue(elsewhere)
+    wrong = {"src/shop/__init__.py": "def price(number=2):\n    return number - 1\n"}
+    more = "from shop import price\n\n\ndef test_more():\n    assert [price(one) for one in (0, 7, 40)] == [1, 8, 41]\n"
+    pawl = laid(tmp_path / "w", {**PROJECT, **wrong, "tests/test_more.py": more})
+    told = pawl.json("fix")
+    assert (told["outcome"], told["after"]["passed"]) == ("fixed", 2), told
+    assert "number + 1" in (pawl.workspace / "src/shop/__init__.py").read_text()
+
+
 @pytest.mark.usefixtures("with_copy")
 def test_tests_that_import_another_copy_prove_nothing(tmp_path):
     lead = "import site\nimport sys\n\nsys.path.insert(0, site.getsitepackages()[0])\n"
