@@ -105,6 +105,18 @@ def test_an_environment_that_is_not_activated_is_found_and_runs_on_a_bench(site:
     assert ran.completed.stdout.text == f"{folder}\n"
 
 
+@pytest.mark.parametrize("place", [".tox/py", ".tox/py311", ".nox/tests-3-12", ".nox/test"])
+def test_what_tox_or_nox_made_serves_where_the_python_of_the_path_has_no_pytest(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+):
+    folder, bare = interpreter(site.workspace / place), interpreter(tmp_path / "bare")
+    interpreter(site.workspace / ".tox/lint")
+    monkeypatch.setenv("PATH", f"{bare}/bin:/bin")
+    assert found_environment(load(), str(site.workspace)).python == str(folder)
+    (bare / "lib/python3.11/site-packages/pytest").mkdir(parents=True)
+    assert found_environment(load(), str(site.workspace)).python == ""
+
+
 @pytest.mark.parametrize(
     ("variable", "place", "file"),
     [

@@ -39,6 +39,7 @@ class _Kind:
     folders: tuple[str, ...]
     marked: str = ""
     bare: bool = False
+    spare: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +155,14 @@ def _is_worth(folder: str, wanted: str, program: str | None) -> bool:
 _MINOR = re.compile(r"python\d+\.\d+")
 
 
+def _finds_runner(search_path: str) -> bool:
+    """Whether the Python of the PATH has a test runner; any of those that a shim chooses from."""
+    program = shutil.which("python3", path=search_path) or ""
+    own, real = (os.path.dirname(os.path.dirname(path)) for path in (program, os.path.realpath(program)))
+    chosen = glob.iglob(f"{glob.escape(own)}/versions/*") if program.endswith("/shims/python3") else ()
+    return any(map(_has_runner, (own, real, *chosen)))
+
+
 def _has_runner(installation: str) -> bool:
     places = glob.iglob(f"{glob.escape(installation)}/lib*/python3*/*-packages/pytest")
     return next(places, None) is not None
@@ -196,6 +205,8 @@ def _text(path: str, *, follow: bool = True) -> str:
 
 def _standing(kind: _Kind, places: Mapping[str, str], search_path: str) -> str:
     """The first folder that holds the interpreter; empty where there is none."""
+    if kind.spare and _finds_runner(search_path):
+        return ""
     for pattern in kind.folders:
         names = _PLACE.findall(pattern)
         if not all(places.get(name) for name in names):
