@@ -218,7 +218,8 @@ def _standing(kind: _Kind, places: Mapping[str, str], search_path: str) -> str:
             if not there or not _is_marked(folder, kind.marked, places["workspace"]):
                 continue
             if not kind.bare or _is_worth(folder, places["python"], shutil.which("python3", path=search_path)):
-                return folder
+                # A link outside of the workspace, as pyenv-virtualenv makes, is not shown to commands.
+                return folder if is_below(folder, places["workspace"]) else os.path.realpath(folder)
     return ""
 
 
