@@ -106,19 +106,21 @@ def test_an_environment_that_is_not_activated_is_found_and_runs_on_a_bench(site:
 
 
 def test_an_environment_that_a_link_of_the_tool_names_runs_on_a_bench(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ):
     """As pyenv-virtualenv lays it, and mise its short versions."""
-    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
-    version = interpreter(tmp_path / "pyenv/versions/3.12.1")
+    root = tmp_path_factory.mktemp("pyenv")
+    monkeypatch.setenv("PYENV_ROOT", str(root))
+    version = interpreter(root / "versions/3.12.1")
     (version / "lib/python3.12").mkdir()
     (version / "lib/python3.12/os.py").write_text("")
     folder = interpreter(version / "envs/shop")
     (folder / "pyvenv.cfg").write_text(f"home = {version}/bin\n")
     (version.parent / "shop").symlink_to(folder)
     site.write(".python-version", b"shop\n")
-    with site.open() as shop:
-        assert run_on_bench(shop, CommandRequest(argv=("python",))).completed.stdout.text == f"{folder}\n"
+    with Project.open(load(), site.workspace) as shop:
+        ran = run_on_bench(shop, CommandRequest(argv=("python",)))
+    assert ran.completed.stdout.text == f"{folder}\n", ran
 
 
 @pytest.mark.parametrize("place", [".tox/py", ".tox/py311", ".nox/tests-3-12", ".nox/test"])
