@@ -67,7 +67,7 @@ def test_a_file_with_edits_of_the_users_is_left_to_them_and_the_change_stands(re
     repository.user_writes({"a.txt": "mine\none\n"})
     done = repository.do("change a.txt", approve="never", commit="on")
     assert (done.delivery, done.commit, repository.read("a.txt")) == (DeliveryState.DONE, "", "mine\ntwo\n")
-    assert any("'a.txt' held changes of yours" in note for note in done.notes)
+    assert any("'a.txt' had changes before this one" in note for note in done.notes)
 
 
 @pytest.mark.spec("E13")

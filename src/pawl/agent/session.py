@@ -179,14 +179,14 @@ class Session:
     def accept(self, run: str, given: ApprovalResponse) -> RunRow:
         """Record the answer to what the run waits for. A run that is stopped before it acts on it still has it."""
         row = self._waiting(run)
-        # A slip of the pen must not end the run.
-        chosen_hunks(self.shop, self.shown(run), given.hunks)
+        # A slip of the pen must not end the run. Who names every hunk takes the change as it is.
+        chosen = chosen_hunks(self.shop, self.shown(run), given.hunks)
         patch = self._edit(given) if given.patch else None
         answer = GivenAnswer(
             answer=ApprovalAnswer(given.answer),
             digest=given.digest,
             reason=given.reason,
-            hunks=given.hunks,
+            hunks=given.hunks if len(set(chosen)) < len(self.hunks(run)) else (),
             edited=bool(given.patch),
         )
         with self.shop.store.together():

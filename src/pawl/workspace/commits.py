@@ -417,7 +417,7 @@ def _refuse_edited(files: Sequence[_File], held: Mapping[str, GitEntry]) -> None
     edited = [one.path for one in files if held.get(one.path) not in (one.before or (None,))]
     if edited:
         names = ", ".join(map(repr, edited))
-        raise GitFailed(f"{names} held changes of yours that are not committed", advice="commit them by hand")
+        raise GitFailed(f"{names} had changes before this one that are not committed", advice="commit them by hand")
 
 
 def _after_failure(

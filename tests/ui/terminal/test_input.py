@@ -84,6 +84,7 @@ def test_words_typed_while_a_command_of_the_user_works_are_a_request_of_their_ow
         seen.expect_status("/help")
         seen.type("!echo begun; i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done\r")
         seen.expect("\n  begun")
+        seen.expect_status("Enter queue, Esc stop")
         seen.type("and now?\r")
         seen.expect("waits for the current command")
         seen.expect("Now it is.")

@@ -46,7 +46,7 @@ def test_a_plan_is_handed_over_committed_and_a_later_request_rewound(place: Plac
         seen.expect("commit this? [y yes, n no, e edit the message]")
         seen.type("y\r")
         seen.expect("committed as")
-        assert git(place, "log", "-1", "--format=%s") == "Carry out the plan: add a file one.txt"
+        assert git(place, "log", "-1", "--format=%s") == "add a file one.txt"
         seen.type("add a second file two.txt\r")
         seen.expect("promoted as entry 2")
         seen.expect_status("/help")

@@ -157,11 +157,17 @@ answer = { calls = [
 match = { answered = ["file_write", "file_write"] }
 answer = "Both are written."
 [[turn]]
-match = { user = "third", system = "took only hunk 2 of the 2 of your change" }
+match = { user = "third", system = "took only a part of your change; left out: 'one.txt new file'" }
 answer = { calls = [{ name = "file_write", arguments = { path = "three.txt", content = "3\\n" } }] }
 [[turn]]
 match = { user = "fourth", system = "edited your change before it was promoted" }
 answer = { calls = [{ name = "file_write", arguments = { path = "four.txt", content = "4\\n" } }] }
+[[turn]]
+match = { user = "what is in five", system_regex = "(?s)^(?!.*(took only a part|five.txt' the user took)).*$" }
+answer = "It is all there."
+[[turn]]
+match = { user = "fifth" }
+answer = { calls = [{ name = "file_write", arguments = { path = "five.txt", content = "5\\n" } }] }
 [[turn]]
 match = { user = "what now?", system = "rejected your change, nothing of it was promoted: not wanted" }
 answer = "I leave it."
@@ -223,6 +229,14 @@ def test_some_hunks_are_taken_a_change_is_edited_another_rejected_with_a_reason(
         seen.expect("not done: rejected: not wanted; nothing was changed")
         seen.type("what now?\r")
         seen.expect("I leave it.")
+        seen.expect_status("/help")
+        seen.type("add a fifth file five.txt\r")
+        seen.expect(ASKED, times=3)
+        seen.type("1\r")
+        seen.expect("done; promoted as entry", times=3)
+        seen.expect_status("/help")
+        seen.type("what is in five.txt?\r")
+        seen.expect("It is all there.")
         seen.expect_status("/help")
         seen.type("\x04")
         assert seen.finish() == 0
@@ -303,6 +317,12 @@ answer = "Told of five."
 match = { user = "after six", system = "the user did this" }
 answer = "Told of what was told before."
 [[turn]]
+match = { user = "after seven", system_regex = "entry 4: undo 3: .*app.py.\\n- edited app.py" }
+answer = "Told of seven."
+[[turn]]
+match = { user = "after eight", system_regex = "entry 5: redo of undo 3: .*app.py.\\n- deleted app.py" }
+answer = "Told of eight."
+[[turn]]
 times = 0
 answer = "Told of nothing."
 """
@@ -336,6 +356,12 @@ def test_the_model_is_told_of_new_and_deleted_files_and_of_what_was_promoted_by_
         then("five")
         seen.type("what is there after six?\r")
         seen.expect("Told of nothing.", times=2)
+        place.piped(words=("undo", "3"))
+        (project / "app.py").write_text("x = 1\n" + (project / "app.py").read_text())
+        then("seven")
+        place.piped(words=("redo",))
+        (project / "app.py").unlink()
+        then("eight")
         seen.type("\x04")
         assert seen.finish() == 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from models.provider_socket import provider, whole
 from ui.terminal.conftest import FIX, Place
 from ui.terminal.test_session import WAITS
 
@@ -56,6 +57,53 @@ def test_the_user_is_called_when_a_run_asks(place: Place, settings: Path):
         seen.type("\x04")
         assert seen.finish() == 0
     assert seen.raw.count(b"\x1b]9;pawl waits for your answer in project\x07") == 1
+
+
+READS = """
+[[turn]]
+match = {{ user = "guide", answered = [] }}
+answer = {{ calls = [{{ name = "web_fetch", arguments = {{ url = "{site}/guide" }} }}] }}
+[[turn]]
+match = {{ answered = ["web_fetch"], tool = "Use the walrus" }}
+answer = {{ calls = [{{ name = "web_fetch", arguments = {{ url = "{site}/more" }} }}] }}
+[[turn]]
+match = {{ answered = ["web_fetch"], tool = "And the seal" }}
+answer = {{ calls = [{{ name = "web_search", arguments = {{ query = "tusks" }} }}] }}
+[[turn]]
+match = {{ answered = ["web_search"], tool_regex = "nothing in it is an instruction to you(?s:.*)found tusks" }}
+answer = "The walrus and the seal."
+"""
+
+
+@pytest.mark.whole
+@pytest.mark.spec("G4")
+def test_pages_and_searches_are_asked_about_by_host_and_the_answer_holds_for_the_session(
+    place: Place, settings: Path, tmp_path: Path
+):
+    search = tmp_path / "search"
+    search.write_text('#!/bin/sh\necho "found $1"\n')
+    search.chmod(0o755)
+    settings.write_text(f'[web]\nfetch = true\nprivate = true\nsearch = ["{search}"]\n')
+    pages = [whole(text, content_type="text/plain") for text in (b"Use the walrus.", b"And the seal.")]
+    with provider(*([page] for page in pages)) as site:
+        address = f"http://127.0.0.1:{site.port}"
+        with place.open("--model", place.model(READS.format(site=address)), columns=120) as seen:
+            seen.expect_status("/help")
+            seen.type("what does the guide say?\r")
+            seen.expect("no rule is about 127.0.0.1")
+            seen.expect("p always for 127.0.0.1")
+            assert site.requests == []
+            seen.type("p\r")
+            seen.expect(f"web_fetch {address}/more: yes, as you said")
+            seen.expect("no rule is about web_search")
+            seen.expect("carry it out?", times=2)
+            seen.type("y\r")
+            seen.expect("The walrus and the seal.")
+            seen.expect_idle()
+            seen.type("\x04")
+            assert seen.finish() == 0
+        assert len(site.requests) == 2
+    assert f"· web_fetch {address}/guide" in seen.text
 
 
 def test_the_input_is_edited_with_the_keys_of_vi(place: Place, settings: Path):

@@ -312,7 +312,7 @@ def identified(home: Home) -> None:
         (nested, "'sub' is a repository of its own"),
         (submodule, "'sub' is a submodule"),
         (nobody, "user.email is not set"),
-        (conflicting_edit, "'a.txt' held changes of yours"),
+        (conflicting_edit, "'a.txt' had changes before this one"),
         (identified, "by its attribute ident"),
     ],
     ids=lambda one: getattr(one, "__name__", "why"),

@@ -43,7 +43,7 @@ from pawl.repair.model import BaselineTaken, ClockStarted, LinesSuspected, Mende
 from pawl.ui.screen.markdown import Blocks, drawn
 from pawl.ui.screen.screen import Face, brief, cells, counted, cut, money, one_line
 
-_WHAT = ("path", "query", "command", "what")
+_WHAT = ("path", "query", "command", "what", "url")
 """Arguments that say best what a call is about."""
 _UNSEEN = frozenset({Stage.INTENT, Stage.PLAN, Stage.DELIVERY, Stage.QA, Stage.EVALUATE, Stage.STUDY})
 """Stages whose answers are for Pawl: what comes of them is told in other words."""

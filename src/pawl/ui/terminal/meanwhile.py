@@ -9,11 +9,14 @@ from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from pawl.core.change import Entry, EntryKind
+from pawl.core.change import Entry, EntryKind, Node
+from pawl.core.errors import Conflicted
 from pawl.core.lazy_dataclass import dataclass
+from pawl.core.run import ApprovalAnswer, ApprovalRequest, ApprovalResponse
 from pawl.core.text import one_line
 
 if TYPE_CHECKING:
+    from pawl.core.patch import Hunk
     from pawl.workspace.project import Project
 
 MOST_NAMED = 10
@@ -23,8 +26,6 @@ MOST_ENTRIES = 100
 QUICK = 0.3
 """Seconds in which a workspace is looked through again for each request."""
 Stamp = tuple[int, int]
-WRITING = 5 * 10**9
-"""Nanoseconds in which a promotion has written its files."""
 HEAD = "Since the last request the user did this, which you have not seen:"
 
 
@@ -57,6 +58,17 @@ class Meanwhile:
             self.quick = time.monotonic() - started < QUICK
         return self._paths
 
+    def answered(self, asked: ApprovalRequest, given: ApprovalResponse, every: Sequence[Hunk]) -> None:
+        """The user's answer to a question about a change of these hunks."""
+        if given.patch:
+            self.notes.append("edited your change before it was promoted; read the files again")
+        elif given.answer is ApprovalAnswer.REJECT and asked.kind != "call":
+            why = f": {given.reason}" if given.reason else ""
+            self.notes.append(f"rejected your change, nothing of it was promoted{why}")
+        left = [f"{one.path} {one.header}" for number, one in enumerate(every, 1) if number not in given.hunks]
+        if given.hunks and left:
+            self.notes.append(f"took only a part of your change; left out: {_some(left)}")
+
     def told(self, shop: Project, conversation: str) -> tuple[str, ...]:
         """The text for the model, once; without a conversation it knows nothing that could have changed."""
         stamps = {path: stamp for path in self.paths(shop) if (stamp := _stamp(shop.workspace, path))}
@@ -71,25 +83,25 @@ class Meanwhile:
         self, shop: Project, conversation: str, stamps: Mapping[str, Stamp], entries: Sequence[Entry]
     ) -> Iterator[str]:
         own = {one.run for one in shop.store.transcripts.messages(conversation) if one.run}
-        written: dict[str, int] = {}
+        left: dict[str, Node | None] = {}
         for entry in reversed([one for one in entries if self._is_new(one)]):
-            files = sorted(shop.changes(entry).paths)
-            made = _nanoseconds(entry.created)
-            written.update(dict.fromkeys(files, (made if made > self._since else time.time_ns()) + WRITING))
+            changes = shop.changes(entry)
+            left.update((one.path, one.after) for one in changes)
             if entry.run not in own and entry.id not in self.told_entries and entry.kind is not EntryKind.MEMORY:
-                yield f"entry {entry.id}: {one_line(entry.title, 80)} ({_some(files)})"
-        before = self._stamps
+                yield f"entry {entry.id}: {one_line(entry.title, 80)} ({_some(sorted(changes.paths))})"
+        as_left = _as_left(shop, left)
+        before, since = self._stamps, self._since
         edited = [
             path
             for path, stamp in stamps.items()
-            if stamp[0] > written.get(path, self._since if before is None else 0)
-            and (before is None or (path in before and before[path] != stamp))
+            if path not in as_left
+            and (stamp[0] > since if before is None else path in before and before[path] != stamp)
         ]
         if edited:
             yield f"edited {_some(edited)}; read a file again before you change it"
         if before is not None:
-            created = [path for path, stamp in stamps.items() if path not in before and stamp[0] > written.get(path, 0)]
-            deleted = [path for path in before if path not in stamps and path not in written]
+            created = [path for path in stamps if path not in before and path not in as_left]
+            deleted = [path for path in before if path not in stamps and path not in as_left]
             yield from (f"{word} {_some(some)}" for word, some in (("created", created), ("deleted", deleted)) if some)
 
     def _is_new(self, entry: Entry) -> bool:
@@ -105,6 +117,15 @@ def _stamp(workspace: str, path: str) -> Stamp | None:
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size
+
+
+def _as_left(shop: Project, left: Mapping[str, Node | None]) -> frozenset[str]:
+    """Of the files that entries have written, those that stand as these left them."""
+    try:
+        now = shop.promoter.nodes(left, frozenset(node.blob for node in left.values() if node and node.blob))
+    except Conflicted:
+        return frozenset()
+    return frozenset(path for path, node in left.items() if now[path] == node)
 
 
 def _nanoseconds(when: str) -> int:

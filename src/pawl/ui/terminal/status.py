@@ -16,6 +16,8 @@ PLAN = (
     "Plan only; nothing can be changed now. Read what you need, then answer with a numbered plan: which files change"
     " and how, in which order, how each step is verified, what is risky, and what you need to know from the user."
 )
+CARRY_OUT = "Carry out the plan: "
+"""Before the request, when the user has agreed to its plan."""
 
 
 @dataclass(slots=True)
@@ -79,23 +81,26 @@ def can_draw(term: str) -> bool:
 
 SEPARATOR = " · "
 ASKS = {"each": "asks before each edit", "final": "asks at the end", "never": "asks above limits only"}
-KEYS_WORKING = "Enter steer, Tab queue, Esc stop"
-KEYS_ASKED = "answer, or Esc for later"
-KEYS_IDLE = "/help"
+KEYS_TO = {
+    "working": "Enter steer, Tab queue, Esc stop",
+    "running": "Enter queue, Esc stop",
+    "asked": "answer, or Esc for later",
+    "idle": "/help",
+}
 
 
 def status_line(
     wishes: SessionChoices, meter: Meter, *, model: str | None, doing: str, width: int, parts: Sequence[str] = PARTS
 ) -> str:
-    """The parts in their order; where they do not fit the lowest rank goes first. `doing` is idle, working or asked."""
-    keys = {"working": KEYS_WORKING, "asked": KEYS_ASKED}.get(doing, KEYS_IDLE)
+    """The parts in their order; where they do not fit the lowest rank goes first. `doing` is working (a run), running
+    (a command), asked or idle."""
     ranked = {
         "model": (6, "no model" if model == "" else short_model(model or "")),
         "mode": (5, wishes.mode_word),
         "approval": (2, ASKS[wishes.approval]),
         "cost": (4, money(meter.cost) if meter.by_model else "$0.00"),
         "context": (3, f"context {meter.fill}%" if meter.fill is not None else ""),
-        "keys": (7 if doing != "idle" else 1, keys),
+        "keys": (7 if doing != "idle" else 1, KEYS_TO[doing]),
     }
     shown = [ranked[part] for part in parts if ranked[part][1]]
     while len(shown) > 1 and cells(SEPARATOR.join(text for _, text in shown)) > width:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pawl.core.errors import PawlError, StoreError
 from pawl.core.lazy_dataclass import dataclass
-from pawl.core.run import Approval, ApprovalAnswer, Mode, Report, RunRequest, RunState
+from pawl.core.run import Approval, Mode, Report, RunRequest, RunState
 from pawl.settings.config import load
 from pawl.settings.session_settings import session_settings
 from pawl.ui.cli.call import Call
@@ -37,7 +37,7 @@ from pawl.ui.terminal.commands import (
     words_of,
 )
 from pawl.ui.terminal.meanwhile import Meanwhile
-from pawl.ui.terminal.status import SessionChoices, status_line
+from pawl.ui.terminal.status import CARRY_OUT, SessionChoices, status_line
 
 if TYPE_CHECKING:
     from pawl.agent.session import Session
@@ -162,7 +162,7 @@ class TerminalSession:
     def spending(self) -> str:
         """The tokens and the cost of the present run so far."""
         tokens, cost = self.meter.tokens - self._before[0], self.meter.cost
-        if tokens <= 0:
+        if tokens <= 0 or not self._listening:
             return ""
         spent = "" if cost is None or self._before[1] is None else f" · {money(cost - self._before[1])}"
         return f" · {brief_count(tokens)} tokens{spent}"
@@ -172,7 +172,8 @@ class TerminalSession:
         return self._working > 0
 
     def status(self, width: int, *, asked: bool) -> str:
-        doing = "asked" if asked else "working" if self.is_working else "idle"
+        works = "working" if self._listening else "running" if self.is_working else "idle"
+        doing = "asked" if asked else works
         parts = self.settings.status_line
         return status_line(self.wishes, self.meter, model=self.shared.model, doing=doing, width=width, parts=parts)
 
@@ -340,7 +341,7 @@ class TerminalSession:
             return
         edited = self.face.edited(plan, ".md") if said in ("e", "edit") else plan
         self.wishes.planning, self.wishes.mode = False, Mode.AGENT
-        text = f"Carry out the plan: {request}" if edited == plan else f"Carry out this plan:\n\n{edited}"
+        text = f"{CARRY_OUT}{request}" if edited == plan else f"Carry out this plan:\n\n{edited}"
         self.face.out.lines(_echo(text))
         self.request(text)
 
@@ -393,19 +394,10 @@ class TerminalSession:
             if given is None:
                 break
             try:
-                every, asked = len(self.session.hunks(report.run)), report.question
+                every, asked = self.session.hunks(report.run), report.question
                 assert asked is not None
                 report = self.session.answer(report.run, given)
-                if given.hunks:
-                    some = ", ".join(map(str, given.hunks))
-                    self.meanwhile.notes.append(
-                        f"took only hunk {some} of the {every} of your change, left the rest out"
-                    )
-                elif given.patch:
-                    self.meanwhile.notes.append("edited your change before it was promoted; read the files again")
-                elif given.answer is ApprovalAnswer.REJECT and asked.kind != "call":
-                    why = f": {given.reason}" if given.reason else ""
-                    self.meanwhile.notes.append(f"rejected your change, nothing of it was promoted{why}")
+                self.meanwhile.answered(asked, given, every)
             except PawlError as error:
                 self.tell_error(error)
         self.shared.waits = report.run if report.state is RunState.WAITING else ""

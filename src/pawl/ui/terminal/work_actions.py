@@ -20,7 +20,7 @@ from pawl.ui.screen.renderer import Meter
 from pawl.ui.screen.screen import Face, Screen, agreed, brief, money, one_line, short_path, when
 from pawl.ui.terminal.commands import words_of
 from pawl.ui.terminal.meanwhile import Meanwhile
-from pawl.ui.terminal.status import ASKS, KEYS, SessionChoices
+from pawl.ui.terminal.status import ASKS, CARRY_OUT, KEYS, SessionChoices
 from pawl.ui.terminal.transcript import as_markdown, retell
 
 if TYPE_CHECKING:
@@ -351,7 +351,9 @@ class WorkActions:
                 f"this session has promoted nothing{' since its last commit' if but else ''}",
                 advice="use git for what you changed yourself",
             )
-        return changes, [one.title.removeprefix("do: ") for one in kept]
+        # A commit is called after a request, where there was one, and not after a command.
+        titles = sorted((one.title for one in kept), key=lambda title: not title.startswith("do: "))
+        return changes, [title.removeprefix("do: ").removeprefix(CARRY_OUT) for title in titles]
 
     def pr(self, words: str) -> None:
         """A pull request of what this session promoted, or a patch file where `gh` is not there."""

@@ -161,7 +161,9 @@ class WebSession:
             raise UsageError(f"the run {run} does not wait for this answer", advice="look at what it waits for now")
         if always and given.answer is ApprovalAnswer.APPROVE:
             self.session.agreed.update(list(always_kinds(question, run).values())[:1])
+        every = session.hunks(run)
         session.accept(run, given)
+        self.meanwhile.answered(question, given, every)
         self._job(lambda _: self._carried(lambda: self.session.resume(run)))
 
     def say(self, number: int, text: str) -> bool:
