@@ -85,7 +85,7 @@ class CallPermits:
             self.permit = rules_of(shop, order.mode)
         permit = self.permit or rules_of(shop, line.mode or order.mode)
         permit = narrowed(permit, order.allowed_tools, shop)
-        return permit if line.mode is None and order.attended else unasked(permit)
+        return permit if order.attended else unasked(permit)
 
     def _ruled(
         self, line: TurnInput, call: str, name: str, arguments: Mapping[str, object]

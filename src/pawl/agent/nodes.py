@@ -49,6 +49,7 @@ from pawl.core.run import (
     ApprovalAnswer,
     ApprovalRequest,
     DeliveryState,
+    Intent,
     RoleName,
     RunCursor,
     Stage,
@@ -393,7 +394,8 @@ def approve(bench: Workbench, place: RunCursor) -> NodeOutcome:
     record.note("answered", {"kind": question.kind, "answer": answer.answer, "digest": question.digest})
     if question.kind == CALL:
         record.keep(replace(record.data, permits={**record.data.permits, question.digest: answer}))
-        return NodeOutcome.ANSWERED
+        intent = record.data.intent
+        return NodeOutcome.READ if intent is not None and intent.intent is Intent.READ else NodeOutcome.ANSWERED
     record.keep(replace(record.data, decision=answer))
     return _decided(answer)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pawl.agent.answers import AnswerShelf, citations
 from pawl.agent.briefing import line_count
-from pawl.agent.context import LoopEnd, TurnInput
+from pawl.agent.context import LoopEnd, TurnInput, Unanswered
 from pawl.agent.intents import (
     IntentGuess,
     as_one,
@@ -96,7 +96,11 @@ def read(bench: Workbench, place: RunCursor) -> NodeOutcome:
     if not (line.history or order.fresh or order.record or order.pictures):
         shelf = AnswerShelf.of(bench.shop, talks.terms, order.text, talks.standing)
     kept = None if shelf is None else shelf.standing(files)
-    spoken = talks.say(line) if kept is None else talks.repeat(line, kept.text)
+    try:
+        spoken = talks.say(line) if kept is None else talks.repeat(line, kept.text)
+    except Unanswered as waiting:
+        record.keep(replace(record.data, question=waiting.question, response=None))
+        return NodeOutcome.ASK
     cited = citations(spoken.text, lambda path: line_count(files, path))
     answered = spoken.ended is LoopEnd.ANSWERED and all(one.holds for one in cited)
     # What another model said in the place of this one is not kept as its answer, nor what was read before a stop.

@@ -78,6 +78,7 @@ _NEXT: Mapping[RunNode, Mapping[NodeOutcome, RunNode]] = {
         NodeOutcome.PROFILE: RunNode.PROFILE,
         NodeOutcome.LOOP: RunNode.CLIMB,
     },
+    RunNode.READ: {NodeOutcome.ASK: RunNode.APPROVE},
     RunNode.MEND: {NodeOutcome.DONE: RunNode.VERIFY, NodeOutcome.EDIT: RunNode.PLAN},
     RunNode.PLAN: {NodeOutcome.DONE: RunNode.PROVE},
     RunNode.PROVE: {NodeOutcome.DONE: RunNode.ACT, NodeOutcome.GIVE_UP: RunNode.KEEP, NodeOutcome.FAILED: RunNode.KEEP},
@@ -117,6 +118,7 @@ _NEXT: Mapping[RunNode, Mapping[NodeOutcome, RunNode]] = {
     RunNode.APPROVE: {
         NodeOutcome.APPROVED: RunNode.APPLY,
         NodeOutcome.ANSWERED: RunNode.ACT,
+        NodeOutcome.READ: RunNode.READ,
         NodeOutcome.REJECTED: RunNode.KEEP,
         NodeOutcome.FAILED: RunNode.KEEP,
     },

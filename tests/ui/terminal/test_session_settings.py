@@ -94,7 +94,7 @@ def test_pages_and_searches_are_asked_about_by_host_and_the_answer_holds_for_the
             seen.expect("p always for 127.0.0.1")
             assert site.requests == []
             seen.type("p\r")
-            seen.expect(f"web_fetch {address}/more: yes, as you said")
+            seen.expect("web_fetch 127.0.0.1: yes, as you said")
             seen.expect("no rule is about web_search")
             seen.expect("carry it out?", times=2)
             seen.type("y\r")

@@ -72,6 +72,7 @@ def _order(session: Session, call: Call) -> RunRequest:
         mode=Mode.CHAT,
         intent=Intent.READ,
         approval=Approval.NEVER,
+        attended=False,
         model=options.model or "",
         reasoning=options.reasoning or "",
         budget=spending(call),

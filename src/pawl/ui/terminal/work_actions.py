@@ -521,7 +521,7 @@ class WorkActions:
         shop = sitting.session.shop
         text = drafting.drafted(shop)
         if sitting.shared.model:
-            order = replace(sitting.order(drafting.draft_request(text)), mode=Mode.CHAT, conversation="")
+            order = replace(sitting.order(drafting.draft_request(text)), mode=Mode.CHAT, conversation="", attended=False)
             report = sitting.session.do(order)
             sitting.finish()
             if report.trouble is not None:
