@@ -60,7 +60,8 @@ def _told(options: argparse.Namespace, started: float) -> int:
         return _dispatch(options, started)
     except PawlError as error:
         error = _complete(error)
-        return _report(options, error.code, error.message, error.advice, error.exit_code, _conflicts(error))
+        conflicts = [str(getattr(one, "path", one)) for one in getattr(error, "conflicts", ())]
+        return _report(options, error.code, error.message, error.advice, error.exit_code, conflicts)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -199,10 +200,6 @@ def _complete(error: PawlError) -> PawlError:
     from pawl.ui.cli.mistakes import with_every_mistake
 
     return with_every_mistake(error)
-
-
-def _conflicts(error: PawlError) -> list[str]:
-    return [str(getattr(one, "path", one)) for one in getattr(error, "conflicts", ())]
 
 
 def _tell(stream: TextIO, text: str) -> None:

@@ -87,7 +87,7 @@ class Live:
         with suppress(OSError):  # The terminal has gone; what the command changed is still to be kept.
             for stream, safe in self._safe.items():
                 self._write(stream, safe.close())
-            if self._anything and _same_place(sys.stdout, sys.stderr):
+            if self._anything and os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno()):
                 sys.stderr.write("\n\n" if self._line_open else "\n")
 
     def _write(self, stream: Stream, data: bytes | str) -> None:
@@ -102,11 +102,6 @@ class Live:
         if data:
             self._anything = True
             self._line_open = end not in ("\n", b"\n")
-
-
-def _same_place(one: TextIO, other: TextIO) -> bool:
-    first, second = os.fstat(one.fileno()), os.fstat(other.fileno())
-    return (first.st_dev, first.st_ino) == (second.st_dev, second.st_ino)
 
 
 _MOST = 12

@@ -251,7 +251,8 @@ class AcpAgent:
         await self.flush()
         if one.stopped:
             return schema.PromptResponse(stop_reason="cancelled")
-        return schema.PromptResponse(stop_reason=_stop(report), usage=_usage(report))
+        reason = "end_turn" if report is None else STOPS.get(report.ended, "end_turn")
+        return schema.PromptResponse(stop_reason=reason, usage=_usage(report))
 
     def _session(self, session_id: str) -> EditorSession:
         if session_id not in self._sessions:
@@ -371,10 +372,6 @@ def _inside(uri: str, workspace: str) -> str:
         return clean(unquote(parts.path), root=workspace)
     except PathRefused:
         return ""
-
-
-def _stop(report: Report | None) -> schema.StopReason:
-    return "end_turn" if report is None else STOPS.get(report.ended, "end_turn")
 
 
 def _usage(report: Report | None) -> schema.Usage | None:

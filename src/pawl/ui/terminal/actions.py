@@ -26,43 +26,42 @@ class Actions(WorkActions):
 
     def model(self, words: str) -> None:
         """Chosen for this session, once it has answered; without a name, from what is configured and found."""
-        from pawl.ui.cli.setup import accept, choose, found_here
+        from pawl.ui.cli.setup import accept
 
         sitting = self._sitting
-        shop = sitting.session.shop
         if not words and sys.stdin.isatty():
             self._say(f"now: {sitting.shared.model or 'no model'}")
-            sitting.face.activity("looking for models")
-            found = found_here(shop)
-            sitting.face.activity("")
-            words = choose(shop, sitting.face, found)
+            words, _ = self._chosen()
         elif not words:
             sitting.run_line("models", "--offline")
-        if not words:
-            self._say(f"the next request goes to {sitting.shared.model or 'no model'}")
-            return
-        if not sitting.session.offered(words)[0]:
+        if words and not sitting.session.offered(words)[0]:
             raise UsageError(f"there is no model {words!r}", advice="/model lists what is configured and found")
-        if accept(shop, sitting.face, words, save=False):
+        if words and accept(sitting.session.shop, sitting.face, words, save=False):
             self._wishes.model = words
             sitting.look_around()
         self._say(f"the next request goes to {sitting.shared.model or 'no model'}")
 
     def setup(self, words: str) -> None:
-        from pawl.ui.cli.setup import accept, choose, found_here
+        from pawl.ui.cli.setup import accept
 
         sitting = self._sitting
-        shop = sitting.session.shop
-        sitting.face.activity("looking for models")
-        found = found_here(shop)
-        sitting.face.activity("")
-        chosen = choose(shop, sitting.face, found)
-        if chosen and accept(shop, sitting.face, chosen):
+        chosen, any_found = self._chosen()
+        if chosen and accept(sitting.session.shop, sitting.face, chosen):
             sitting.see_settings()
         if sitting.shared.model and sitting.shared.model != chosen:
             self._say(f"the next request goes to {sitting.shared.model}")
-        elif found and not sitting.shared.model:
+        elif any_found and not sitting.shared.model:
             self._out.hint(f"  {NO_MODEL_ADVICE}")
+
+    def _chosen(self) -> tuple[str, bool]:
+        """The user's choice among what is found here, and whether anything was."""
+        from pawl.ui.cli.setup import choose, found_here
+
+        shop, face = self._sitting.session.shop, self._sitting.face
+        face.activity("looking for models")
+        found = found_here(shop)
+        face.activity("")
+        return choose(shop, face, found), bool(found)
 
     def new(self, words: str) -> None:
         self._wishes.conversation = ""

@@ -63,8 +63,9 @@ class Meanwhile:
         if given.patch:
             self.notes.append("edited your change before it was promoted; read the files again")
         elif given.answer is ApprovalAnswer.REJECT and asked.kind != "call":
-            why = f": {given.reason}" if given.reason else ""
-            self.notes.append(f"rejected your change, nothing of it was promoted{why}")
+            self.notes.append(
+                ": ".join(filter(None, ("rejected your change, nothing of it was promoted", given.reason)))
+            )
         left = [f"{one.path} {one.header}" for number, one in enumerate(every, 1) if number not in given.hunks]
         if given.hunks and left:
             self.notes.append(f"took only a part of your change; left out: {_some(left)}")

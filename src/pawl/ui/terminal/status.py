@@ -92,8 +92,7 @@ KEYS_TO = {
 def status_line(
     wishes: SessionChoices, meter: Meter, *, model: str | None, doing: str, width: int, parts: Sequence[str] = PARTS
 ) -> str:
-    """The parts in their order; where they do not fit the lowest rank goes first. `doing` is working (a run), running
-    (a command), asked or idle."""
+    """The parts in their order; where they do not fit the lowest rank goes first. `doing`: see KEYS_TO."""
     ranked = {
         "model": (6, "no model" if model == "" else short_model(model or "")),
         "mode": (5, wishes.mode_word),

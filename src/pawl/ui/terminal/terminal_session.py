@@ -172,8 +172,7 @@ class TerminalSession:
         return self._working > 0
 
     def status(self, width: int, *, asked: bool) -> str:
-        works = "working" if self._listening else "running" if self.is_working else "idle"
-        doing = "asked" if asked else works
+        doing = "asked" if asked else "working" if self._listening else "running" if self.is_working else "idle"
         parts = self.settings.status_line
         return status_line(self.wishes, self.meter, model=self.shared.model, doing=doing, width=width, parts=parts)
 

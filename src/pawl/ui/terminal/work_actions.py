@@ -340,7 +340,7 @@ class WorkActions:
         self._out.notes(found.notices, "yellow")
 
     def _promoted(self, but: Collection[int] = ()) -> tuple[ChangeSet, list[str]]:
-        """All that this session has promoted and that stands, `but` these entries, and the requests."""
+        """All that this session promoted and that stands, `but` these entries; its requests, then its commands."""
         shop = self._sitting.session.shop
         kept = [one for one in map(shop.entry, self._sitting.promoted) if one.active and one.id not in but]
         changes = ChangeSet()
@@ -351,7 +351,6 @@ class WorkActions:
                 f"this session has promoted nothing{' since its last commit' if but else ''}",
                 advice="use git for what you changed yourself",
             )
-        # A commit is called after a request, where there was one, and not after a command.
         titles = sorted((one.title for one in kept), key=lambda title: not title.startswith("do: "))
         return changes, [title.removeprefix("do: ").removeprefix(CARRY_OUT) for title in titles]
 
@@ -521,8 +520,8 @@ class WorkActions:
         shop = sitting.session.shop
         text = drafting.drafted(shop)
         if sitting.shared.model:
-            order = replace(sitting.order(drafting.draft_request(text)), mode=Mode.CHAT, conversation="", attended=False)
-            report = sitting.session.do(order)
+            order = sitting.order(drafting.draft_request(text))
+            report = sitting.session.do(replace(order, mode=Mode.CHAT, conversation="", attended=False))
             sitting.finish()
             if report.trouble is not None:
                 sitting.tell(report)

@@ -161,9 +161,8 @@ class WebSession:
             raise UsageError(f"the run {run} does not wait for this answer", advice="look at what it waits for now")
         if always and given.answer is ApprovalAnswer.APPROVE:
             self.session.agreed.update(list(always_kinds(question, run).values())[:1])
-        every = session.hunks(run)
         session.accept(run, given)
-        self.meanwhile.answered(question, given, every)
+        self.meanwhile.answered(question, given, session.hunks(run))
         self._job(lambda _: self._carried(lambda: self.session.resume(run)))
 
     def say(self, number: int, text: str) -> bool:
@@ -396,10 +395,7 @@ class WebSession:
                 spoken = not self._left and self.session.is_spoken_to
             self.changed()
             if spoken:
-                self._job(lambda _: self._carried(self._followed))
-
-    def _followed(self) -> Report | None:
-        return self.session.go_on(self._told)
+                self._job(lambda _: self._carried(lambda: self.session.go_on(self._told)))
 
 
 def error_json(error: PawlError) -> Json:

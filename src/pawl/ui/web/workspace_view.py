@@ -3,14 +3,13 @@ and promoted as an entry of the history, never written over anything."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from typing import Any
 
 from pawl.agent.tools.file_search import FileSearch, file_search
 from pawl.agent.tools.tool_registry import Ports
 from pawl.code.librarian import open_librarian, source_files
-from pawl.core.change import REVERSALS, BlobReader, Change, ChangeSet, EntryKind, Node, NodeKind
+from pawl.core.change import REVERSALS, BlobReader, Change, ChangeSet, EntryKind, Node, NodeKind, blob_digest
 from pawl.core.errors import (
     Conflicted,
     GitFailed,
@@ -100,7 +99,7 @@ def file(shop: Project, path: str) -> Json:
         return {**shown, "binary": True, "why": "it is not text"}
     if data.count(CRLF) not in (0, data.count(b"\n")) or data.count(b"\r") != data.count(CRLF):
         return {**shown, "why": "its lines end in different ways, which the editor would change"}
-    return {**shown, "text": text.replace("\r\n", "\n"), "digest": _digest(data)}
+    return {**shown, "text": text.replace("\r\n", "\n"), "digest": blob_digest(data)}
 
 
 def edit(shop: Project, path: str, text: str, base: str) -> Change:
@@ -264,7 +263,3 @@ def _text(node: Node | None, blobs: BlobReader) -> str | None:
         return None
     data = content(node, blobs)
     return None if is_binary(data) else data.decode("utf-8", "backslashreplace").replace("\r\n", "\n")
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
