@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from agent.blocks import MACRO, MICRO
 from ui.cli.projects import SETTINGS, Project
 from ui.cli.test_cli_docs import keys, section
 
@@ -202,6 +203,33 @@ def test_no_model_is_asked_only_to_sort_a_request(
     told = json.loads(said.out)
     assert (said.code, told["requests"]) == (code, 2 if state else 1), said
     assert (told["delivery"], told["intent"]) == (("DONE", "read") if code == 0 else ("NEEDS_WORK", "edit"))
+
+
+@pytest.mark.whole
+@pytest.mark.spec("C7", "C9")
+def test_with_reasoning_a_first_look_ends_no_request_and_its_block_is_corrected_in_its_own_form(
+    project: Project, tmp_path: Path
+):
+    pawl = project(FILES)
+    done = MICRO.replace("</reasoning>\nReading the file.", "- delivery: DONE\n</reasoning>\nOne is added now.")
+    patch = {"name": "strict_patch", "arguments": {"path": "app.py", "old": "+ 2", "new": "+ 1"}}
+    macro, micro = {"system": "Reasoning: macro"}, {"system": "Reasoning: micro"}
+    turns = [
+        {"match": macro, "answer": "<reasoning>\nAnalyze: short\n</reasoning>\nI look."},
+        {
+            "match": {**macro, "user": "does not have the form"},
+            "answer": MACRO.replace("NEEDS_WORK: nothing is changed yet", "DONE: every part was shown to work"),
+        },
+        {"match": {**micro, "user": "That was the first look"}, "answer": {"text": MICRO, "calls": [patch]}},
+        {"match": {**micro, "answered": ["strict_patch"]}, "answer": done},
+    ]
+    script = tmp_path / "script.jsonl"
+    script.write_text("".join(f"{json.dumps(turn)}\n" for turn in turns))
+    words = ("fix the bug in after", "--reasoning", "on", "--approve", "never", "--no-escalate")
+    said = pawl("do", *words, "--json", "--model", f"scripted:{script}")
+    told = json.loads(said.out)
+    assert (said.code, told["delivery"], told["verdict"], told["requests"]) == (0, "DONE", "verified", 4), said
+    assert (pawl.workspace / "app.py").read_text() == RIGHT
 
 
 @pytest.mark.whole

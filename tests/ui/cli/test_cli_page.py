@@ -65,6 +65,38 @@ def test_a_request_is_followed_answered_by_hunk_and_undone(project: Project, scr
         assert [one["kind"] for one in tab.command("history")["body"]["entries"]] == ["undo", "edit"]
 
 
+PART = """
+[[turn]]
+match = { user = "both", answered = [] }
+answer = { calls = [
+  { name = "file_write", arguments = { path = "one.txt", content = "1\\n" } },
+  { name = "file_write", arguments = { path = "two.txt", content = "2\\n" } },
+] }
+[[turn]]
+match = { answered = ["file_write", "file_write"] }
+answer = "Both are written."
+[[turn]]
+match = { user = "what now", system = "took only a part of your change; left out: 'one.txt new file'" }
+answer = "I know."
+"""
+
+
+@pytest.mark.whole
+@pytest.mark.spec("F7")
+def test_the_model_is_told_which_hunks_were_left_out_in_the_page(project: Project, script: Script):
+    pawl = project(FILES)
+    with page(pawl.workspace, "--model", script(PART)) as tab:
+        tab.post("/api/requests", {"text": "write both files: add one.txt and two.txt"})
+        asked = tab.until("RunEnded")[-1]
+        run = tab.get("/api/state")["waiting"]["run"]
+        change = tab.get(f"/api/runs/{run}/change")
+        tab.post(f"/api/runs/{run}/answer", {"answer": "approve", "digest": change["digest"], "hunks": [2]})
+        taken = tab.until("RunEnded", after=asked["id"])[-1]
+        assert [(pawl.workspace / name).exists() for name in ("one.txt", "two.txt")] == [False, True]
+        tab.post("/api/requests", {"text": "what now?"})
+        assert tab.until("RunEnded", after=taken["id"])[-1]["body"]["report"]["answer"] == "I know."
+
+
 @pytest.mark.whole
 @pytest.mark.spec("F7")
 def test_a_run_of_a_terminal_is_seen_in_the_page_and_answered_there(project: Project, script: Script):
