@@ -3,8 +3,11 @@
 python benchmarks/job_queue.py [--jobs N] [--workspaces N] [--workers N] [--kills N] [--seed N] [--machines N]
                                [--dead SECONDS]  when a worker on a server is dead (30 is the default of Pawl, 3 here)
 python benchmarks/job_queue.py --overhead N      N runs bare and N through the queue, in one process, by turns
-python benchmarks/job_queue.py --rows N          a queue of N jobs: what adding, claiming and ending one takes
-python benchmarks/job_queue.py --scaling N       N runs with one worker, and as many with four
+python benchmarks/job_queue.py --rows N [--ended N] [--batch N]
+                                                 a queue of N jobs, beside others that have ended: what adding,
+                                                 claiming, ending, counting and listing takes
+python benchmarks/job_queue.py --scaling N [--wait MS]
+                                                 N runs with one worker, and as many with four; the model may wait
 python benchmarks/job_queue.py --simulate CLAIM,END,LOOK
                                                  on paper: 1,000 workers, 1,000,000 jobs, measured milliseconds
 
@@ -12,7 +15,7 @@ Each with `--queue postgres` on a PostgreSQL server of its own instead of the st
 
 Everything is a real process, the model is scripted. Half of the jobs write a file of their own, half change a line of
 a file that all jobs of the workspace change. At the end every job has ended once, every change is in the history once,
-and the trees are those of carrying the jobs one after the other.
+and the trees are those of carrying the jobs one after the other: with `--serial` that is done too, without a queue.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ import pytest
 from ui.cli.console import PAWL, Pawl
 from ui.cli.test_cli_docs import ROOT, keys
 
+from pawl.core.change import ChangeSet, EntryKind, NewEntry
 from pawl.core.job import Job
 from pawl.settings.files import writer_lock
 from pawl.store.store import Store
@@ -267,6 +268,29 @@ def _when_work_is_kept(state: Path) -> None:
             if job.run is not None and store.runs.work(job.run, "bench"):
                 return
             threading.Event().wait(0.05)
+
+
+@pytest.mark.whole
+@pytest.mark.spec("A4", "F9")
+def test_a_job_whose_workspace_somebody_has_stopped_writing_in_the_middle_is_put_back_and_not_called_failed(
+    repository: Pawl, tmp_path: Path, state_directory: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "config.toml").write_text("[queue]\nattempts = 1\n")
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+    assert repository("queue", "add", "write one.txt", "--model", writer(tmp_path, "one")).code == 0
+    root = os.path.realpath(repository.workspace)
+    with Store.open(state_directory) as store:
+        begun = NewEntry(workspace=root, run="", kind=EntryKind.EDIT, title="half of a promotion")
+        with writer_lock(state_directory / "locks", root):
+            store.journal.begin(begun, ChangeSet(), {})
+            (other := tmp_path / "other").mkdir()
+            process = subprocess.Popen([*PAWL, "queue", "run"], cwd=other, stdout=subprocess.PIPE, text=True)
+            assert process.stdout.readline() == "job 1: taken\n"
+            assert process.stdout.readline().startswith("job 1: put back: another Pawl")
+    out, _ = process.communicate()
+    assert process.returncode == 0 and "1 job: 1 done" in out, out
+    assert (repository.workspace / "one.txt").read_text() == "one\n"
+    assert jobs_of(state_directory)[0].attempts == 1
 
 
 @pytest.mark.whole

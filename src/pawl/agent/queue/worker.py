@@ -172,6 +172,8 @@ def carry(worker: QueueWorker, job: Job, cancel: CancelToken, telemetry: Telemet
         shop = Project.open(config, place)
     except (Cancelled, QueueUnreachable):
         raise
+    except StoreBusy as error:
+        return _put_back(queue, job, error)
     except PawlError as error:
         return _ended(queue, job, JobEnd(outcome=JobOutcome.FAILED, reason=error.message))
     with shop:
@@ -193,15 +195,19 @@ def carry(worker: QueueWorker, job: Job, cancel: CancelToken, telemetry: Telemet
                 report = _carried(session, job, _begun(session, queue, job, conflict), telemetry)
             return _settled(session, queue, job, report)
         except StoreBusy as error:
-            # Somebody answers or resumes its run by hand at this moment.
-            queue.release(job.held, error.message, state=JobState.QUEUED, seconds=BUSY_SECONDS, counts=False)
-            return f"put back: {error.message}"
+            return _put_back(queue, job, error)
         except (Cancelled, QueueUnreachable):
             raise
         except PawlError as error:
             return _ended(queue, job, JobEnd(outcome=JobOutcome.FAILED, reason=error.message))
         finally:
             session.end()
+
+
+def _put_back(queue: JobQueue, job: Job, error: StoreBusy) -> str:
+    """Somebody answers or resumes its run by hand at this moment, or has stopped in the middle of a promotion."""
+    queue.release(job.held, error.message, state=JobState.QUEUED, seconds=BUSY_SECONDS, counts=False)
+    return f"put back: {error.message}"
 
 
 def _without(job: Job, spent: Decimal) -> Job:
