@@ -2,6 +2,8 @@
 
 python benchmarks/job_queue.py [--jobs N] [--workspaces N] [--workers N] [--kills N] [--seed N] [--machines N]
                                [--dead SECONDS]  when a worker on a server is dead (30 is the default of Pawl, 3 here)
+                               [--stops SHARE]   of the hits, those that stop a worker instead of killing it
+                               [--serial]
 python benchmarks/job_queue.py --overhead N      N runs bare and N through the queue, in one process, by turns
 python benchmarks/job_queue.py --rows N [--ended N] [--batch N]
                                                  a queue of N jobs, beside others that have ended: what adding,
@@ -27,6 +29,7 @@ import os
 import random
 import resource
 import signal
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -72,6 +75,8 @@ class Site:
     queue: str = ""
     dead: float = 3.0
     """Seconds after which a worker on a server that is not heard of is dead."""
+    wait: int = 0
+    """Milliseconds for which the model thinks before each answer."""
     workspaces: list[Path] = field(default_factory=list)
     expected: dict[Path, dict[str, str]] = field(default_factory=dict)
 
@@ -120,7 +125,10 @@ class Site:
         turns = [{"text": "", "calls": [{"name": name, "arguments": words}]} for name, words in calls]
         turns.append({"text": "Done."})
         script = self.root / "scripts" / f"{number}.jsonl"
-        lines = ({"match": {"step": step}, "times": 0, "answer": turn} for step, turn in enumerate(turns))
+        lines = (
+            {"match": {"step": step}, "times": 0, "answer": turn, "delay_ms": self.wait}
+            for step, turn in enumerate(turns)
+        )
         script.write_text("".join(json.dumps(line) + "\n" for line in lines))
         text = f"write note {own}" if own % 2 else f"mark entry {own} of the list as done"
         return folder, RunRequest(text=text, approval=Approval.NEVER, attended=False, model=f"scripted:{script}")
@@ -160,6 +168,7 @@ class Killer:
     jobs: int
     chance: random.Random
     machines: int = 1
+    stops: float = 0.2
     server: Postgres | None = None
     hosts: dict[int, int] = field(default_factory=dict)
     """The machine of each process."""
@@ -233,7 +242,7 @@ class Killer:
         if one.poll() is not None:
             return
         self.nodes[node] += 1
-        if self.chance.random() < 0.8:
+        if self.chance.random() >= self.stops:
             one.send_signal(signal.SIGKILL)
             one.wait()
             self.done["SIGKILL"] += 1
@@ -337,7 +346,7 @@ def story(options: argparse.Namespace) -> int:
         site = Site.made(Path(room), options.workspaces, options.jobs, url, options.dead)
         site.add(options.jobs)
         killer = Killer(site, options.workers, options.kills, options.jobs, random.Random(options.seed))
-        killer.machines, killer.server = options.machines, server
+        killer.machines, killer.server, killer.stops = options.machines, server, options.stops
         began = time.monotonic()
         killer.go()
         load_now = os.getloadavg()[0]
@@ -346,7 +355,37 @@ def story(options: argparse.Namespace) -> int:
             f" {options.machines} machines, seed {options.seed}:"
             f" {time.monotonic() - began:.0f} s, load {load_now:.1f}"
         )
-        return judged(site, killer)
+        return judged(site, killer) + (len(serial(site, options)) if options.serial else 0)
+
+
+def serial(site: Site, options: argparse.Namespace) -> list[str]:
+    """The same requests one after the other, without a queue: where their trees are not those of the queue."""
+    with tempfile.TemporaryDirectory(prefix="pawl-queue-") as room:
+        other = Site.made(Path(room), options.workspaces, options.jobs)
+        began = time.monotonic()
+        for number in range(options.jobs):
+            bare(other, number)
+        differ = [
+            f"{mine.name}/{name}"
+            for mine, its in zip(site.workspaces, other.workspaces, strict=True)
+            for name in sorted({*os.listdir(mine), *os.listdir(its)})
+            if _content(mine / name) != _content(its / name)
+        ]
+        print(f"one after the other: {time.monotonic() - began:.0f} s; trees that differ: {differ[:20]}")
+        return differ
+
+
+def _content(file: Path) -> tuple[int, bytes] | None:
+    return (file.stat().st_mode, file.read_bytes()) if file.is_file() else None
+
+
+def bare(site: Site, number: int) -> None:
+    """The request of that number, without a queue."""
+    folder, order = site.order(number)
+    with Project.open(site.config(), folder) as shop:
+        session = Session(shop)
+        session.do(order)
+        session.end()
 
 
 def _cost(work: Callable[[], object]) -> tuple[float, float]:
@@ -369,12 +408,6 @@ def overhead(options: argparse.Namespace) -> int:
         config = site.config()
         folder = site.workspaces[0]
 
-        def bare(number: int) -> None:
-            with Project.open(config, folder) as shop:
-                session = Session(shop)
-                session.do(site.order(number)[1])
-                session.end()
-
         def added(number: int) -> None:
             with Project.open(config, folder) as shop:
                 order = site.order(number)[1]
@@ -387,14 +420,14 @@ def overhead(options: argparse.Namespace) -> int:
         memory = []
         with site.opened() as (_, queue):
             worker = QueueWorker(config=config, queue=queue, stop=CancelToken(), settings=QueueSettings())
-            bare(0)
+            bare(site, 0)
             for block in range(1, many // BLOCK + 1):
                 # The same kind of request for both.
                 numbers = [4 * (block * BLOCK + one) for one in range(BLOCK)]
                 for one in numbers:
                     added(one + 2)
                 pair = [
-                    ("bare", lambda numbers=numbers: [bare(one) for one in numbers]),
+                    ("bare", lambda numbers=numbers: [bare(site, one) for one in numbers]),
                     ("queue", lambda: carried(worker)),
                 ]
                 for name, work in pair if block % 2 else reversed(pair):
@@ -423,11 +456,13 @@ def overhead(options: argparse.Namespace) -> int:
 
 def scaling(options: argparse.Namespace) -> int:
     """The same runs with one worker and with four, by turns."""
+    walls: dict[int, list[float]] = {1: [], 4: []}
     with served(options) as server:
         for workers in (1, 4, 1, 4):
             with tempfile.TemporaryDirectory(prefix="pawl-queue-") as room:
                 url = "" if server is None else server.fresh(f"q{os.urandom(4).hex()}")
                 site = Site.made(Path(room), 8, options.scaling, url)
+                site.wait = options.wait
                 site.add(options.scaling)
                 words = [sys.executable, "-P", "-m", "pawl", "-C", str(site.workspaces[0]), "queue", "run", "--workers"]
                 cpu, wall = _cost(
@@ -443,6 +478,8 @@ def scaling(options: argparse.Namespace) -> int:
                     f" load {os.getloadavg()[0]:.1f}",
                     flush=True,
                 )
+                walls[workers].append(wall)
+    print(f"four workers are {sum(walls[1]) / sum(walls[4]):.2f} times as fast as one")
     return 0
 
 
@@ -465,6 +502,8 @@ def rows(options: argparse.Namespace) -> int:
         print(
             f"{options.rows:,} jobs: adding {adding / options.rows * 1e6:.0f} us each in batches of {options.batch:,}"
         )
+        if options.ended:
+            _fill_up(q, Path(room), options.ended)
         held = []
 
         def claim() -> None:
@@ -487,11 +526,31 @@ def rows(options: argparse.Namespace) -> int:
             f"end: {_both(ends)}; look: {_both(looks)}; is it empty: {idle * 1000:.2f} ms;"
             f" load {os.getloadavg()[0]:.1f}"
         )
+        depth, listed = _cost(q.depth)[1], _cost(lambda: q.list(newest=1000))[1]
+        more = _cost(lambda: q.add([NewJob(workspace="/project1", order=order)]))[1]
+        print(
+            f"counting what waits: {depth * 1000:.0f} ms; listing: {listed:.1f} s; adding one: {more * 1000:.1f} ms;"
+            f" this process has {_memory(os.getpid()) >> 10} MB"
+        )
         if server is not None:
             with q.together():
                 size = q.server.rows("SELECT pg_database_size(current_database()) >> 20 AS size")[0]["size"]
             print(f"database: {size} MB")
     return 0
+
+
+def _fill_up(queue: JobQueue, state: Path, many: int) -> None:
+    """So many jobs that have ended, beside those that wait."""
+    columns = "workspace, request, provider, priority, turn, requires, trace, created"
+    more = (
+        "INSERT INTO {0} ({1}, state, outcome, started, ended) SELECT {1}, 'ended', 'done', created, created FROM {0}"
+    )
+    if isinstance(queue, ServerQueue):
+        with queue.together():
+            queue.server.rows(more.format("pawl_job", f"home, seal, {columns}") + f" WHERE id <= {many}")
+            return
+    with sqlite3.connect(state / "pawl.db") as database:
+        database.execute(more.format("job", columns) + f" WHERE id <= {many}")
 
 
 def simulate(options: argparse.Namespace) -> int:
@@ -534,6 +593,10 @@ def main() -> int:
     ):
         parser.add_argument(f"--{name}", type=int, default=usual)
     parser.add_argument("--dead", type=float, default=3.0, metavar="SECONDS")
+    parser.add_argument("--stops", type=float, default=0.2, metavar="SHARE")
+    parser.add_argument("--serial", action="store_true")
+    parser.add_argument("--ended", type=int, default=0, metavar="N")
+    parser.add_argument("--wait", type=int, default=0, metavar="MS")
     parser.add_argument("--overhead", type=int, metavar="N")
     parser.add_argument("--rows", type=int, metavar="N")
     parser.add_argument("--simulate", metavar="CLAIM,END,LOOK")

@@ -33,7 +33,10 @@ _TERMS: dict[str, Any] = {
     "application_name": "pawl",
     "tcp_user_timeout": 10_000,
     # A worker that is stopped in the middle of a step must not hold up the others.
-    "options": "-c idle_in_transaction_session_timeout=10s -c lock_timeout=5s -c statement_timeout=60s",
+    # A worker that is stopped in the middle of a step must not hold up the others; and plans are made anew, since
+    # one that was made when the tables were small sorts all tickets for each claim.
+    "options": "-c idle_in_transaction_session_timeout=10s -c lock_timeout=5s -c statement_timeout=60s"
+    " -c plan_cache_mode=force_custom_plan",
 }
 
 

@@ -172,10 +172,8 @@ def carry(worker: QueueWorker, job: Job, cancel: CancelToken, telemetry: Telemet
         shop = Project.open(config, place)
     except (Cancelled, QueueUnreachable):
         raise
-    except StoreBusy as error:
-        return _put_back(queue, job, error)
     except PawlError as error:
-        return _ended(queue, job, JobEnd(outcome=JobOutcome.FAILED, reason=error.message))
+        return _not_carried(queue, job, error)
     with shop:
         queue, shop.away = beside(queue, shop.store), place != Path(job.workspace)
         shop.lease, shop.fence = job.held, partial(queue.fence, job.held)
@@ -194,18 +192,18 @@ def carry(worker: QueueWorker, job: Job, cancel: CancelToken, telemetry: Telemet
                 job = _without(job, report.cost or Decimal(0))
                 report = _carried(session, job, _begun(session, queue, job, conflict), telemetry)
             return _settled(session, queue, job, report)
-        except StoreBusy as error:
-            return _put_back(queue, job, error)
         except (Cancelled, QueueUnreachable):
             raise
         except PawlError as error:
-            return _ended(queue, job, JobEnd(outcome=JobOutcome.FAILED, reason=error.message))
+            return _not_carried(queue, job, error)
         finally:
             session.end()
 
 
-def _put_back(queue: JobQueue, job: Job, error: StoreBusy) -> str:
-    """Somebody answers or resumes its run by hand at this moment, or has stopped in the middle of a promotion."""
+def _not_carried(queue: JobQueue, job: Job, error: PawlError) -> str:
+    if not isinstance(error, StoreBusy):
+        return _ended(queue, job, JobEnd(outcome=JobOutcome.FAILED, reason=error.message))
+    # Somebody answers or resumes its run by hand at this moment, or has stopped in the middle of a promotion.
     queue.release(job.held, error.message, state=JobState.QUEUED, seconds=BUSY_SECONDS, counts=False)
     return f"put back: {error.message}"
 
