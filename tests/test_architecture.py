@@ -62,7 +62,7 @@ OUTERMOST = frozenset({"benchmarks/repair_package.py", "benchmarks/repair_right.
 """Modules that hold the outermost loop of a process, where nothing is left to catch what was not expected."""
 
 ROOM_LINES = {
-    "ui": 14200,  # `pawl queue`; specifications; what a session leaves; its commands in the page, and bounds of that.
+    "ui": 14210,  # `pawl queue`, what each action takes; specifications; what a session leaves; commands in the page.
     "agent": 23480,  # Issues of other specifications; workers of a queue that agree, in order of arrival.
     "repair": 11550,  # Reports that a project makes itself; clues beside the tests; stages of a search.
     "checks": 12150,  # Answers in data, what tests lean on; commands and variables of CI, for every language.

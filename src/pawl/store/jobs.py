@@ -249,7 +249,10 @@ class Jobs(StorePart):
                 self._database.run("UPDATE queue_state SET paused = ?", (int(paused),))
             for number in numbers:
                 if self.get(number).state is JobState.ENDED:
-                    raise Refused(f"job {number} has ended", advice=f"'pawl queue retry {number}' begins it again")
+                    raise Refused(
+                        f"job {number} has ended",
+                        advice=f"unless it is done, 'pawl queue retry {number}' begins it again",
+                    )
                 self._database.run("UPDATE job SET paused = ? WHERE id = ?", (int(paused), number))
 
     def promoted(self, run: str | None) -> int | None:

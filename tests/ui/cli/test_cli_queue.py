@@ -127,10 +127,57 @@ def test_a_mistake_is_told_when_the_job_is_added(repository: Pawl, tmp_path: Pat
         (("queue", "show", "4"), "there is no job 4"),
         (("queue", "stats", "4"), "takes no '4'"),
         (("queue", "run", "--workers", "900"), "--workers 900"),
+        (("queue", "run", "--workers", "0"), "--workers 0"),
+        (("queue", "add", "--each", "[", "about {file}", *model), "the bracket is not closed"),
+        (("queue", "add", "x", "--workspace", "", *model), "--workspace names no folder"),
+        (("queue", "add", "x", "--require", "gpu,big", *model), "'gpu,big' is not a label"),
+        (("queue", "add", "x", "--workers", "2", *model), "'pawl queue add' takes no --workers"),
+        (("queue", "list", "--budget", "3"), "'pawl queue list' takes no --budget"),
+        (("queue", "show", "1", "--export", "x"), "'pawl queue show' takes no --export"),
+        (("queue", "pause", "1", "--priority", "3"), "'pawl queue pause' takes no --priority"),
+        (("worker", "--shares", "0"), "--shares 0"),
+        (("worker", "--drain", "--label", ""), "'' is not a label"),
     ]
     for (words, message), said in zip(wrong, repository.many([words for words, _ in wrong]), strict=True):
         assert said.code in (42, 52) and message in said.err, (words, said)
     assert not jobs_of(state_directory)
+
+
+def test_a_line_that_is_no_job_is_told_by_its_number_and_nothing_is_added(
+    repository: Pawl, tmp_path: Path, state_directory: Path
+):
+    wrong = [
+        ("", "there is no job in it"),
+        ('{"request": " "}', "line 1 is not a job"),
+        ("[" * 100_000, "line 1 is not JSON"),
+        ('{"request": "a", "budget": NaN}', "line 1: budget nan is not an amount"),
+        ('{"request": "a", "budget": 1e999}', "line 1: budget inf is not an amount"),
+        (
+            '{"request": "a", "name": "n"}\n{"request": "b", "name": "n"}',
+            "line 2: an earlier line has the name 'n' too",
+        ),
+        (
+            '{"request": "a", "after": "later"}\n{"request": "b", "name": "later"}',
+            "line 1: there is no job or run 'later'",
+        ),
+        ('{"request": "a"}\n{"request": "b", "after": 7}', "line 2: there is no job 7"),
+    ]
+    model, words = writer(tmp_path, "one"), []
+    for number, (text, _) in enumerate(wrong):
+        (tmp_path / f"{number}.jsonl").write_text(text)
+        words.append(("queue", "add", "--from", str(tmp_path / f"{number}.jsonl"), "--model", model))
+    for (text, message), said in zip(wrong, repository.many(words), strict=True):
+        assert said.code == 42 and message in said.err, (text[:80], said)
+    assert not jobs_of(state_directory)
+    add, both, paused = repository.many(
+        [
+            ("queue", "add", "x", "--model", model),
+            ("queue", "add", "x", "--after", "1", "--if-failed", "1", "--model", model),
+            ("queue", "pause", "1", "1"),
+        ]
+    )
+    assert add.code == 0 and both.code == 42 and "job 1 is never both done and failed" in both.err, both
+    assert paused.out == "job 1 paused\n"
 
 
 @pytest.mark.whole

@@ -4,6 +4,7 @@ statistics."""
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections import Counter
@@ -16,6 +17,7 @@ from typing import Annotated, Protocol
 
 from pawl.agent.briefing import configured
 from pawl.agent.queue.job_rows import FILES, home_of
+from pawl.agent.queue.labels import checked_label
 from pawl.agent.session import Session
 from pawl.core.change import Lease
 from pawl.core.errors import StoreBusy, UnknownEntry, UsageError
@@ -219,7 +221,10 @@ def _new_job(shop: Project, queue: JobQueue, wish: JobWish) -> NewJob:
     """Tell what is wrong with the terms now, not when nobody looks."""
     Session(shop).checked(replace(wish.order, text=wish.order.text or "a request"))
     after = [_dependency(queue, shop.store, one) for one in wish.after]
-    after += [replace(_dependency(queue, shop.store, one), failed=True) for one in wish.if_failed]
+    failed = [_dependency(queue, shop.store, one) for one in wish.if_failed]
+    if both := next((one for one in failed if one in after), None):
+        raise UsageError(f"job {both.job or both.run} is never both done and failed", advice="name it once")
+    after += [replace(one, failed=True) for one in failed]
     priority = wish.priority
     if priority is None:
         priority = CRITICAL if wish.if_failed else 0
@@ -230,7 +235,7 @@ def _new_job(shop: Project, queue: JobQueue, wish: JobWish) -> NewJob:
         provider=_provider(model),
         priority=priority,
         after=tuple(after),
-        requires=tuple(sorted({*wish.requires})),
+        requires=tuple(sorted({*map(checked_label, wish.requires)})),
         trace=wish.trace,
     )
 
@@ -259,7 +264,10 @@ def for_each_file(shop: Project, pattern: str, text: str) -> list[str]:
         raise UsageError(
             f"the request does not name {FILE}", advice="pawl queue add --each 'src/**/*.py' 'type {file}'"
         )
-    fits = re.compile(path_expression(os.fsencode(pattern.removeprefix("./"))), re.DOTALL)
+    try:
+        fits = re.compile(path_expression(os.fsencode(pattern.removeprefix("./"))), re.DOTALL)
+    except ValueError as error:
+        raise UsageError(f"{pattern!r} is no pattern: {error}", advice="such as 'src/**/*.py'") from error
     found = [one.path for one in source_files(shop).stamps() if fits.fullmatch(os.fsencode(one.path))]
     if not found:
         raise UsageError(f"no file of the workspace is named by {pattern!r}", advice="quote it: 'src/**/*.py'")
@@ -270,13 +278,21 @@ def add_lines(shop: Project, queue: JobQueue, wish: JobWish, lines: str) -> list
     """One job for each line of JSON: `request`, and what differs from the terms; all of them or none. The workspace is
     sent once, and before the queue is kept waiting."""
     found = list(_objects(lines))
+    if not found:
+        raise UsageError("there is no job in it", advice='each line is an object: {"request": "make the tests pass"}')
     _refuse_overflow(shop, queue, len(found))
     with _traced(shop, wish) as traced:
         jobs: list[_NamedJob] = []
         for number, line in found:
-            own, waits = _terms(traced, number, line, {one.name for one in jobs})
-            job = _new_job(shop, queue, _portable(own))
-            jobs.append(_NamedJob(job=job, name=str(line.get("name") or ""), waits=waits))
+            names, name = {one.name for one in jobs} - {""}, str(line.get("name") or "")
+            if name in names:
+                raise UsageError(f"line {number}: an earlier line has the name {name!r} too")
+            own, waits = _terms(traced, number, line, names)
+            try:
+                job = _new_job(shop, queue, _portable(own))
+            except UnknownEntry as error:
+                raise UnknownEntry(f"line {number}: {error.message}", advice="name lines above it, or jobs") from error
+            jobs.append(_NamedJob(job=job, name=name, waits=waits))
         snapshot = _sent(shop, queue) if any(not (one.waits or one.job.after) for one in jobs) else None
         jobs = [one if one.waits else replace(one, job=_with_workspace(one.job, snapshot)) for one in jobs]
         with queue.together():
@@ -318,13 +334,17 @@ def _objects(lines: str) -> Iterator[tuple[int, Mapping[str, object]]]:
             continue
         try:
             line = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(f"line {number} is not JSON: {error}") from error
-        if not isinstance(line, dict) or not isinstance(line.get("request"), str) or set(line) - _LINE:
+        if not isinstance(line, dict) or not _is_request(line.get("request")) or set(line) - _LINE:
             raise UsageError(
                 f"line {number} is not a job", advice=f"an object with request, and any of {', '.join(sorted(_LINE))}"
             )
         yield number, line
+
+
+def _is_request(text: object) -> bool:
+    return isinstance(text, str) and bool(text.strip())
 
 
 def _terms(
@@ -341,7 +361,7 @@ def _terms(
     budget = dict(wish.order.budget)
     if "budget" in line:
         amount = line["budget"]
-        if isinstance(amount, bool) or not isinstance(amount, int | float) or amount < 0:
+        if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < math.inf:
             raise UsageError(f"line {number}: budget {amount!r} is not an amount", advice="give US dollars")
         budget["money"] = str(amount)
     own = replace(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from shutil import which
 
+from pawl.core.errors import UsageError
 from pawl.core.execution import Confinement
 from pawl.workspace.benches import open_sandbox_for
 from pawl.workspace.project import Project
@@ -32,4 +34,12 @@ def labels_here(shop: Project, own: Iterable[str]) -> frozenset[str]:
     confinement = open_sandbox_for(shop).protection().confinement
     # The stronger one does for whoever asks for the weaker.
     found |= {f"sandbox:{one}" for one in strength[1 : strength.index(confinement) + 1]}
-    return frozenset({*found, *own})
+    return frozenset({*found, *map(checked_label, own)})
+
+
+def checked_label(label: str) -> str:
+    if not re.fullmatch(r"[^\s,]+", label):
+        raise UsageError(
+            f"{label!r} is not a label", advice="a word such as gpu or memory:16; repeat the option for more"
+        )
+    return label

@@ -489,7 +489,10 @@ class ServerQueue:
                 self.server.rows("UPDATE pawl_queue SET paused = %s", (paused,))
             for number in numbers:
                 if self.get(number).state is JobState.ENDED:
-                    raise Refused(f"job {number} has ended", advice=f"'pawl queue retry {number}' begins it again")
+                    raise Refused(
+                        f"job {number} has ended",
+                        advice=f"unless it is done, 'pawl queue retry {number}' begins it again",
+                    )
                 sql = "UPDATE pawl_job SET paused = %s WHERE id = %s RETURNING *"
                 row = self.server.rows(sql, (paused, number))[0]
                 if paused and row["state"] == JobState.QUEUED:

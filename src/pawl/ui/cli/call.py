@@ -234,6 +234,15 @@ class Call:
         check_range("--seconds", seconds, 1, 86_400, usual)
         return CancelToken(above=above, seconds=seconds, since=self.started)
 
+    def refuse_others(self, takes: Mapping[str, str], shown: Mapping[str, str]) -> None:
+        """Refuse what only other actions take: here it would count for nothing."""
+        options, taken = self.options, takes.get(self.options.action, "").split()
+        for action, name in ((action, name) for action, names in takes.items() for name in names.split()):
+            if name not in taken and (given := getattr(options, name)) not in (None, False, [], "never"):
+                what = repr(given[0]) if name == "words" else f"--{shown.get(name, name).replace('_', '-')}"
+                command = f"'pawl {options.command}"
+                raise UsageError(f"{command} {options.action}' takes no {what}", advice=f"{command} {action}' takes it")
+
     @property
     def test_command(self) -> tuple[str, ...]:
         """The words of `--test`; empty without it."""

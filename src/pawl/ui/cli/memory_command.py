@@ -37,15 +37,8 @@ DECLARED = {
 
 
 def memory(shop: Project, call: Call) -> int:
-    options = call.options
-    if options.all and options.action != "forget":
-        raise UsageError(f"'pawl memory {options.action}' takes no --all", advice="only 'pawl memory forget' takes it")
-    if options.tier and options.action not in ("list", "add"):
-        raise UsageError(
-            f"'pawl memory {options.action}' takes no --tier",
-            advice="only 'pawl memory list' and 'pawl memory add' take it",
-        )
-    return _ACTIONS[options.action](shop, call)
+    call.refuse_others({"list": "tier", "add": "tier", "forget": "all"}, {})
+    return _ACTIONS[call.options.action](shop, call)
 
 
 def _list(shop: Project, call: Call) -> int:

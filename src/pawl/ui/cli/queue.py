@@ -101,13 +101,26 @@ def _server_options(parser: ArgumentParser) -> None:
 
 
 def queue(shop: Project, call: Call) -> int:
-    takes = ("add", "show", "pause", "resume", "cancel", "retry")
-    if call.options.words and call.options.action not in takes:
-        raise UsageError(f"'pawl queue {call.options.action}' takes no {call.options.words[0]!r}")
-    if not call.asks:
-        _refuse_elsewhere(call)
+    options = call.options
+    call.refuse_others(_TAKES, _SHOWN)
+    given = (options.place, options.lines, options.export, options.max_budget_usd, options.queue)
+    if not call.asks and (options.action in ("run", "watch") or any(one is not None for one in given)):
+        # A session and the page show and change the queue; they neither wait for it nor reach other files with it.
+        raise UsageError("a session cannot do that", advice="run 'pawl queue' in another terminal")
     with _opened(shop, call) as jobs:
-        return _ACTIONS[call.options.action](shop, jobs, call)
+        return _ACTIONS[options.action](shop, jobs, call)
+
+
+_SPENDING = "max_budget_usd max_tokens max_turns seconds"
+_TAKES = {
+    "add": f"words after if_failed priority place each lines approve accept_unverified test install model {_SPENDING}"
+    " require",
+    "list": "all export",
+    "show": "words",
+    **dict.fromkeys(("pause", "resume", "cancel", "retry"), "words all"),
+    "run": "max_budget_usd workers label",
+}
+_SHOWN = {"place": "workspace", "lines": "from", "max_budget_usd": "budget"}
 
 
 def _opened(shop: Project, call: Call) -> AbstractContextManager[JobQueue]:
@@ -116,15 +129,8 @@ def _opened(shop: Project, call: Call) -> AbstractContextManager[JobQueue]:
     return opened_queue(shop.config, shop.store, server_of(shop.config, call.options.queue))
 
 
-def _refuse_elsewhere(call: Call) -> None:
-    """A session and the page show and change the queue; they neither wait for it nor reach other files with it."""
-    options = call.options
-    given = (options.place, options.lines, options.export, options.max_budget_usd, options.queue)
-    if options.action in ("run", "watch") or any(one is not None for one in given):
-        raise UsageError("a session cannot do that", advice="run 'pawl queue' in another terminal")
-
-
 def worker(shop: Project, call: Call) -> int:
+    check_range("--shares", call.options.shares, 1, 1000, "as many as workers share the budget")
     with _opened(shop, call) as jobs:
         began = jobs.now()
         _work(shop, jobs, call, drains=call.options.drain, shares=call.options.shares)
@@ -156,7 +162,7 @@ def _work(shop: Project, jobs: JobQueue, call: Call, *, drains: bool, shares: in
             settings=settings,
             tell=tell,
             warn=call.aside.say,
-            shares=max(1, shares),
+            shares=shares,
             labels=_labels(shop, call),
         ).work(drains=drains)
 
@@ -172,6 +178,8 @@ def _add(shop: Project, jobs: JobQueue, call: Call) -> int:
     place = call.options.place
     if place is None:
         return _add_to(shop, jobs, call)
+    if not place:
+        raise UsageError("--workspace names no folder", advice="leave it out for this project")
     from pawl.agent.queue.job_queue import beside
     from pawl.workspace.paths import find_workspace
     from pawl.workspace.project import Project
@@ -247,9 +255,11 @@ def _named(shop: Project, jobs: JobQueue, call: Call, *, most: int | None = None
         number = jobs.number_of(word)
         if number is None:
             raise UnknownEntry(f"there is no job {word!r}", advice="'pawl queue list' lists them")
-        found.append(jobs.get(number).id)
+        if number not in found:
+            found.append(jobs.get(number).id)
     if not found and not call.options.all:
-        raise UsageError(f"'pawl queue {call.options.action}' names no job", advice="give its number, or --all")
+        or_all = "" if most else ", or --all"
+        raise UsageError(f"'pawl queue {call.options.action}' names no job", advice=f"give its number{or_all}")
     if found and (call.options.all or (most is not None and len(found) > most)):
         raise UsageError("that is more than one", advice="name one job")
     return found
@@ -327,10 +337,7 @@ def _export(shop: Project, jobs: JobQueue, call: Call, every: Sequence[Job]) -> 
 
 
 def _show(shop: Project, jobs: JobQueue, call: Call) -> int:
-    numbers = _named(shop, jobs, call, most=1)
-    if not numbers:
-        raise UsageError("'pawl queue show' names no job", advice="give its number")
-    job = jobs.get(numbers[0])
+    job = jobs.get(_named(shop, jobs, call, most=1)[0])
     after = [str(one.job or one.run) + (" (if it fails)" if one.failed else "") for one in jobs.after(job.id)]
     if call.options.json:
         return call.emit({**job_json(job), "after": jobs.after(job.id)})
@@ -409,7 +416,7 @@ def _run(shop: Project, jobs: JobQueue, call: Call) -> int:
     """Carry out what there is, and tell what came of it."""
     from pawl.agent.queue.job_queue import queue_settings
 
-    workers = call.options.workers or queue_settings(shop.config).workers
+    workers = queue_settings(shop.config).workers if call.options.workers is None else call.options.workers
     check_range("--workers", workers, 1, 64, "one for each processor is plenty")
     began = jobs.now()
     budget = call.options.max_budget_usd
