@@ -267,6 +267,8 @@ def test_a_queue_of_an_earlier_form_is_brought_up_to_date_and_one_of_another_eng
         Queue(store, made).add([job()])
         with made.transaction():
             made.rows("ALTER TABLE pawl_queue DROP COLUMN dead_seconds, DROP COLUMN engine")
+            made.rows("DROP INDEX pawl_job_open")
+            made.rows("CREATE INDEX pawl_job_turn ON pawl_job (home, workspace, turn)")
             made.rows("UPDATE pawl_queue SET version = 1")
         newer = made.again()
         assert taken(Queue(store, newer)).id == 1

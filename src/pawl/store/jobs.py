@@ -43,6 +43,13 @@ _NEXT = f"""{_JOB} INDEXED BY job_next WHERE {_READY} AND not_before <= :now
         < coalesce((SELECT value FROM json_each(:providers) WHERE key = job.provider), :now)
     ORDER BY priority DESC, turn, id LIMIT 8"""
 """A number is smaller than a text: a provider without a limit of its own has none."""
+_OPEN = "state IN ('queued', 'running', 'waiting')"
+"""By the index of states: most jobs of an old queue have ended."""
+_LISTED = {
+    "state": "state = :state",
+    "since": "state = 'ended' AND ended >= :since",
+    "newest": f"({_OPEN} OR id > (SELECT max(id) FROM job) - :newest)",
+}
 
 
 class Jobs(StorePart):
@@ -102,7 +109,7 @@ class Jobs(StorePart):
 
     def depth(self) -> int:
         """How many have not ended."""
-        return int(self._database.one("SELECT count(*) FROM job WHERE state <> 'ended'")[0])
+        return int(self._database.one(f"SELECT count(*) FROM job WHERE {_OPEN}")[0])
 
     def number_of(self, name: str) -> int | None:
         """The job that is named by its number or by one of its runs; None where no run of a job is called so."""
@@ -116,9 +123,8 @@ class Jobs(StorePart):
     ) -> Sequence[Job]:
         """In the order in which they were added; of those that have ended only these newest."""
         self._settle_answered()
-        where = "(:state IS NULL OR state = :state) AND (:since IS NULL OR ended >= :since)"
-        where += " AND (:newest IS NULL OR state <> 'ended' OR id > (SELECT max(id) FROM job) - :newest)"
         values = {"state": state, "since": ended_since, "newest": newest}
+        where = " AND ".join(sql for name, sql in _LISTED.items() if values[name] is not None) or "1"
         return [_job(one) for one in self._database.records(f"{_JOB} WHERE {where} ORDER BY id", values)]
 
     def after(self, number: int) -> tuple[JobDependency, ...]:

@@ -31,6 +31,11 @@ BLOCKED = """EXISTS (
 COLUMNS = ("home", "workspace", "request", "provider", "priority", "turn", "requires", "trace", "snapshot", "seal")
 ADDED, MARKS = f"{', '.join(COLUMNS)}, state", f"{', '.join(f'%({name})s' for name in COLUMNS)}, 'queued'"
 JOB = f"SELECT j.*, {BLOCKED} AS blocked, q.name AS queue FROM pawl_job AS j, pawl_queue AS q WHERE true"
+LISTED = {
+    "state": "state = %(state)s",
+    "since": "ended >= %(since)s",
+    "newest": "(state <> 'ended' OR j.id > (SELECT max(id) FROM pawl_job) - %(newest)s)",
+}
 LANES = """SELECT name FROM pawl_lane AS l WHERE l.home IN ('', %(home)s)
     AND array_remove(l.requires, CASE WHEN l.owner = %(home)s THEN 'files' END) <@ %(labels)s::text[]"""
 OPEN_LANES = f"""WITH busy AS MATERIALIZED (SELECT home, workspace, provider FROM pawl_job WHERE state = 'running')

@@ -23,8 +23,11 @@ if TYPE_CHECKING:
     from procrastinate.manager import JobManager
 
 SCHEMES = ("postgres://", "postgresql://")
-VERSION = 2
-_UPGRADES = {1: "ALTER TABLE pawl_queue ADD COLUMN dead_seconds double precision, ADD COLUMN engine text"}
+VERSION = 3
+_UPGRADES = {
+    1: "ALTER TABLE pawl_queue ADD COLUMN dead_seconds double precision, ADD COLUMN engine text",
+    2: "DROP INDEX pawl_job_turn;CREATE INDEX pawl_job_open ON pawl_job (home, workspace, turn) WHERE state <> 'ended'",
+}
 """From each earlier form of Pawl's own tables to the next."""
 _SETUP = 0x7061776C
 """The advisory lock under which the tables are made."""
@@ -36,7 +39,7 @@ _TERMS: dict[str, Any] = {
     # A worker that is stopped in the middle of a step must not hold up the others; and plans are made anew, since
     # one that was made when the tables were small sorts all tickets for each claim.
     "options": "-c idle_in_transaction_session_timeout=10s -c lock_timeout=5s -c statement_timeout=60s"
-    " -c plan_cache_mode=force_custom_plan",
+    " -c plan_cache_mode=force_custom_plan -c jit=off",
 }
 
 

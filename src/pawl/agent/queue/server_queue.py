@@ -221,13 +221,11 @@ class ServerQueue:
         self, *, state: JobState | None = None, ended_since: str | None = None, newest: int | None = None
     ) -> Sequence[Job]:
         """In the order in which they were added; of those that have ended only these newest."""
-        where = " AND (%(state)s::text IS NULL OR state = %(state)s)"
-        where += " AND (%(since)s::timestamptz IS NULL OR ended >= %(since)s) AND (%(newest)s::bigint IS NULL"
-        where += " OR state <> 'ended' OR j.id > (SELECT max(id) FROM pawl_job) - %(newest)s) ORDER BY j.id"
         words = {"state": state, "since": ended_since, "newest": newest}
+        where = "".join(f" AND {sql}" for name, sql in job_rows.LISTED.items() if words[name] is not None)
         with self.server.transaction():
             self._settle_answered()
-            return [self._job(one) for one in self.server.rows(job_rows.JOB + where, words)]
+            return [self._job(one) for one in self.server.rows(f"{job_rows.JOB}{where} ORDER BY j.id", words)]
 
     def after(self, number: int) -> tuple[JobDependency, ...]:
         with self.server.transaction():

@@ -10,7 +10,7 @@ CREATE TABLE pawl_queue (
     engine text
 );
 
-INSERT INTO pawl_queue (id, version, name) VALUES (1, 2, gen_random_uuid()::text);
+INSERT INTO pawl_queue (id, version, name) VALUES (1, 3, gen_random_uuid()::text);
 
 CREATE TABLE pawl_lane (
     name text PRIMARY KEY,
@@ -60,7 +60,7 @@ CREATE TABLE pawl_job (
 
 CREATE INDEX pawl_job_unready ON pawl_job (id) WHERE state = 'queued' AND ticket IS NULL;
 CREATE INDEX pawl_job_active ON pawl_job (state) WHERE state IN ('running', 'waiting');
-CREATE INDEX pawl_job_turn ON pawl_job (home, workspace, turn);
+CREATE INDEX pawl_job_open ON pawl_job (home, workspace, turn) WHERE state <> 'ended';
 CREATE INDEX pawl_job_ended ON pawl_job (ended);
 CREATE INDEX pawl_job_snapshot ON pawl_job (snapshot) WHERE state <> 'ended';
 
