@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from pawl.core.change import Lease
@@ -373,9 +374,15 @@ def lost(lease: Lease) -> Cancelled:
     )
 
 
+@lru_cache(maxsize=4096)
+def order_of(text: str) -> RunRequest:
+    """The request of a row; kept, since whoever watches a queue reads its rows again and again."""
+    return typed(RunRequest, json.loads(text))
+
+
 def _job(row: dict[str, Any]) -> Job:
     try:
-        order = typed(RunRequest, json.loads(row["request"]))
+        order = order_of(row["request"])
     except ValueError as error:
         raise StoreCorrupt(
             f"the request of job {row['id']} cannot be read: {error}", advice="cancel the job, and add it again"

@@ -19,8 +19,8 @@ from pawl.core.errors import Refused, UsageError
 from pawl.core.job import CRITICAL, Job, JobOutcome, JobState
 from pawl.core.redact import redacted
 from pawl.core.run import RunRequest
-from pawl.core.typed import typed
 from pawl.store.database import readable
+from pawl.store.jobs import order_of
 
 FILES = ("local", "scripted")
 """Models that are files."""
@@ -125,7 +125,7 @@ def job_of(row: Mapping[str, Any], home: str, state: Path) -> Job:
 def _order(row: Mapping[str, Any], home: str, state: Path) -> tuple[RunRequest, str]:
     """The request; and what is wrong with the row."""
     try:
-        order = typed(RunRequest, json.loads(row["request"]))
+        order = order_of(row["request"])
         if not all(Decimal(str(one)).is_finite() for one in order.budget.values()):
             raise ValueError("its budget is no amount")
     except (ValueError, ArithmeticError, RecursionError, UsageError) as error:
