@@ -209,3 +209,70 @@ def test_ways_to_write_the_same_change_of_a_line_are_one_alternative(repair):
     ended = _choice(repair, "Pay.").ended
     ideas = [(patch.group, patch.line) for patch in ended.patches]
     assert len(ideas) == len(set(ideas)) > 1
+
+
+@pytest.mark.spec("F1")
+def test_two_ways_to_put_one_place_right_are_no_two_opinions(repair):
+    """`<=` can be written as a comparison and as a negation; that makes it no likelier than `<`."""
+    source = """
+        def nearest(numbers, wanted):
+            found = None
+            for number in numbers:
+                if found is None or abs(number - wanted) > abs(found - wanted):
+                    found = number
+            return found
+    """
+    tests = """
+        from nearest import nearest
+
+        def test_some():
+            assert nearest([1, 9, 4], 5) == 4
+    """
+    assert "abs(number - wanted) < abs" in repair({"nearest.py": source, "test_nearest.py": tests}).patched()
+
+
+@pytest.mark.spec("F1")
+def test_an_inner_function_that_nobody_calls_is_called(repair):
+    source = """
+        def shared(first, second):
+            def is_even(number):
+                return number % 2 == 0
+
+            low, high = max(first[0], second[0]), min(first[1], second[1])
+            length = high - low
+            if length > 0:
+                return "even"
+            return "no"
+    """
+    tests = """
+        import pytest
+        from shared import shared
+
+        @pytest.mark.parametrize(("second", "said"), [((2, 3), "no"), ((2, 4), "even"), ((8, 9), "no"), ((0, 7), "no"),
+                                                      ((3, 7), "even"), ((6, 9), "no"), ((1, 9), "even")])
+        def test_shared(second, said):
+            assert shared((1, 7), second) == said
+    """
+    assert "is_even(length)" in repair({"shared.py": source, "test_shared.py": tests}).patched()
+
+
+@pytest.mark.spec("F1")
+def test_no_patch_leaves_a_value_that_nobody_uses(repair):
+    source = """
+        def words(text):
+            letters = []
+            for letter in text:
+                if letter == ",":
+                    letters.append(",")
+                else:
+                    letters.append(letter)
+            return "".join(letters).split()
+    """
+    tests = """
+        from words import words
+
+        def test_words():
+            assert words("one, two, three") == ["one", "two", "three"]
+    """
+    repaired = repair({"words.py": source, "test_words.py": tests})
+    assert "dropped call" not in {patch.template for patch in repaired.ended.patches}

@@ -6,12 +6,13 @@ import ast
 import json
 import re
 import sys
+from collections import Counter
 from difflib import SequenceMatcher
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from reflex_inside.program import Edit, Facts, outermost_functions
+from reflex_inside.program import Edit, Facts, is_document, outermost_functions
 
 TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("clues.json").read_text("utf-8"))
 """The weights, and the words that ask for a piece of code."""
@@ -21,6 +22,8 @@ PRIORS: dict[str, float] = TABLE["templates"]
 """How much a template's cost differs from the one that its code names."""
 ASKED: dict[str, list[str]] = TABLE["words"]
 """By a piece of code: words and phrases that ask for it."""
+COUNTING: list[str] = TABLE["counting"]
+"""Phrases whose words ask for no sign: "how many times" is no product."""
 USUAL = frozenset({"0", "1"})
 WITH_TWO = frozenset({"%", "//", "/", "*", "**"})
 """Signs after which a two is no number that somebody made up: halves, squares, and every other one."""
@@ -62,6 +65,8 @@ class Clues:
         document = _EXAMPLE.sub("", ast.get_docstring(node) or "") if node.name else ""
         self.source = facts.source
         prose = " ".join((node.name, document, *words)).lower().replace("_", " ")
+        for counting in COUNTING:
+            prose = prose.replace(counting, "")
         self.words = words_in(prose)
         self.asked = {
             code
@@ -69,8 +74,10 @@ class Clues:
             if any(one in (prose if " " in one else self.words) for one in asking)
         }
         self.unread = unread_names(node)
-        code = ast.unparse(without_docstrings(ast.parse(facts.source.data)))
-        self.numbers = {part for part in tokens(code) if part[0].isdigit()} | USUAL | self.words
+        code = [ast.unparse(statement) for statement in node.body if not is_document(statement)]
+        self.held = Counter(tokens("\n".join(code)))
+        whole = ast.unparse(without_docstrings(ast.parse(facts.source.data)))
+        self.numbers = {part for part in tokens(whole) if part[0].isdigit()} | USUAL | self.words
         self.others, self.alike = self._siblings(facts)
 
     def _siblings(self, facts: Facts) -> tuple[str, str]:
@@ -96,7 +103,9 @@ class Clues:
         seen: Seen = {}
         if any(line in self.unread[part] for part in fresh if part in self.unread):
             seen["unread"] = 1.0
-        asked = len(self.asked.intersection(fresh)) - len(self.asked.intersection(gone))
+        # What words ask for is asked for once: it may stand there already, or still.
+        asked = sum(not self.held[part] for part in self.asked.intersection(fresh))
+        asked -= sum(self.held[part] <= old.count(part) for part in self.asked.intersection(gone))
         if asked:
             seen["asked"] = float(max(-MOST_ASKED, min(MOST_ASKED, asked)))
         if any(part.isidentifier() and self._is_mentioned(part) for part in fresh):
@@ -162,7 +171,7 @@ def shortens(short: str, word: str) -> bool:
 
 
 def unread_names(node: ast.AST) -> dict[str, range]:
-    """Parameters, loop variables and assignments that nobody reads, and the lines where that could be mended."""
+    """What is bound and that nobody reads, inner functions too, and the lines where that could be mended."""
     bound: dict[str, range] = {}
     read: set[str] = set()
     for each in ast.walk(node):
@@ -172,6 +181,8 @@ def unread_names(node: ast.AST) -> dict[str, range]:
                 bound.update((name.id, lines) for name in ast.walk(each.target) if isinstance(name, ast.Name))
             case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()):
                 bound.setdefault(name, range(each.lineno, sys.maxsize))
+            case ast.FunctionDef(name=name) if each is not node:
+                bound[name] = range(each.lineno, sys.maxsize)
             case ast.Name(id=name):
                 read.add(name)
             case ast.Global(names=names) | ast.Nonlocal(names=names):

@@ -6,6 +6,7 @@ import ast
 import builtins
 import difflib
 import itertools
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -134,6 +135,7 @@ def _tests(facts: Facts, scope: list[str]) -> Iterator[tuple[float, str]]:
         sizes = ["size tests"] if not types or types & SIZED else []
         for kind in ("any tests", *numbers, *sizes, *(["text tests"] if "str" in types else [])):
             yield from ((cost, form.format(name)) for cost, form in RULES[kind])
+        yield from ((0.6, f"{callee}({name})") for callee, wanted in facts.uncalled.items() if wanted == 1)
     for first, second in itertools.permutations(scope[:9], 2):
         distance = facts.distance(first, second)
         if distance < 1:
@@ -154,6 +156,15 @@ def negations(site: Site, node: ast.expr) -> Proposals:
     yield from site.forms("constant condition")
 
 
+APART = 0.3
+"""What a condition about something else costs more."""
+
+
+@lru_cache(maxsize=8192)
+def words_of(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"[A-Za-z_]\w*", text))
+
+
 def joined(site: Site, node: ast.expr) -> Proposals:
     """The condition replaced by another, or joined with one."""
     if not is_condition(node, site.parent):
@@ -161,13 +172,15 @@ def joined(site: Site, node: ast.expr) -> Proposals:
     text = ast.unparse(node)
     whole = f"({text})" if isinstance(node, (ast.BoolOp, ast.IfExp)) else text
     base = 3.9 if isinstance(site.parent, (ast.Return, ast.Assign)) else 3.5
+    own = words_of(text)
     for cost, test in tests_of(site.facts, site.scope):
         yield from site.replace(base + cost, "other condition", test)
         if isinstance(node, ast.Constant) or isinstance(site.parent, ast.BoolOp):
             continue
+        apart = APART * own.isdisjoint(words_of(test))
         for word in ("or", "and"):
-            yield from site.replace(base + cost - 0.1, "added condition", f"{test} {word} {whole}")
-            yield from site.replace(base + cost, "added condition", f"{whole} {word} {test}")
+            yield from site.replace(base + cost + apart - 0.1, "added condition", f"{test} {word} {whole}")
+            yield from site.replace(base + cost + apart, "added condition", f"{whole} {word} {test}")
 
 
 def constants(site: Site, node: ast.Constant) -> Proposals:
@@ -227,12 +240,7 @@ def calls(site: Site, node: ast.Call) -> Proposals:
     for apart, swapped in two_swapped(given, len(words)):
         yield from site.replace(2.0 + 0.3 * apart, "swapped arguments", call(swapped))
     yield from site.each(2.8, "dropped argument", map(call, one_dropped(given)))
-    if words:
-        yield from site.replace(2.2 + 0.4 * (len(words) - 1), "dropped call", node.args[0])
-    if len(words) == 2:
-        yield from site.replace(3.0, "dropped call", node.args[1])
-    if isinstance(node.func, ast.Attribute):
-        yield from site.replace(2.8, "dropped call", node.func.value)
+    yield from _dropped(site, node)
     yield from _ordering(site, node, call(given))
     yield from _results(site, node)
     for name in [*site.scope, *RULES["added arguments"]]:
@@ -249,6 +257,17 @@ def _results(site: Site, node: ast.Call) -> Proposals:
         yield from site.each(4.4, "part of a sequence", (ast.unparse(node) + part for part in RULES["parts"]))
     if isinstance(site.facts.function.node, ast.AsyncFunctionDef):
         yield from site.replace(2.6, "missing await", f"await {ast.unparse(node)}")
+
+
+def _dropped(site: Site, node: ast.Call) -> Proposals:
+    if isinstance(site.parent, ast.Expr) and not any(isinstance(each, ast.Call) for each in node.args):
+        return  # a value by itself does nothing
+    if node.args:
+        yield from site.replace(2.2 + 0.4 * (len(node.args) - 1), "dropped call", node.args[0])
+    if len(node.args) == 2:
+        yield from site.replace(3.0, "dropped call", node.args[1])
+    if isinstance(node.func, ast.Attribute):
+        yield from site.replace(2.8, "dropped call", node.func.value)
 
 
 def _ordering(site: Site, node: ast.Call, text: str) -> Proposals:

@@ -11,7 +11,7 @@ import math
 import os
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import FrameType
@@ -121,17 +121,25 @@ def scored(
 ) -> float:
     """The cost of the group: its cheapest members, its troubles, and how far it leaves the old behaviour."""
     cheapest = min(map(cost_of, group.candidates))
-    # Variants of one template are one opinion.
-    opinions: dict[str, float] = {}
-    for candidate in group.candidates:
-        opinions[candidate.template] = min(cost_of(candidate), opinions.get(candidate.template, math.inf))
-    votes = math.log(sum(math.exp(cheapest - cost) for cost in opinions.values()))
+    votes = math.log(sum(math.exp(cheapest - cost) for cost in opinions(group.candidates, cost_of)))
     fewest = min(each.failed_examples for each in groups)
     looked = [(own, old) for own, old in zip(group.behaviour, original, strict=True) if own is not None]
     trouble = sum(troubled(own) and not troubled(old) for own, old in looked) / max(1, len(looked))
     kept = sum(own == old for own, old in looked) / max(1, len(looked))
     examples = EXAMPLE_COST * (group.failed_examples - fewest)
     return float(cheapest - votes + examples + TROUBLE_COST * trouble - KEPT_BONUS * kept)
+
+
+def opinions(candidates: list[Candidate], cost_of: Callable[[Candidate], float]) -> Iterator[float]:
+    """What the independent ones cost: variants of one template, and ways to put one place right, are one opinion."""
+    templates: set[str] = set()
+    places: set[tuple[str, int]] = set()
+    for each in sorted(candidates, key=cost_of):
+        place = each.path, each.line
+        if each.template not in templates and place not in places:
+            templates.add(each.template)
+            places.add(place)
+            yield cost_of(each)
 
 
 def troubled(ending: object) -> bool:

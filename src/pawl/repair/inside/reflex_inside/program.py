@@ -392,6 +392,9 @@ class Facts:
     inner_names: frozenset[str] = frozenset()
     """Names that only comprehensions bind."""
     callees: dict[str, int] = field(default_factory=dict)
+    """Functions that the file calls, and how many arguments they are given."""
+    uncalled: dict[str, int] = field(default_factory=dict)
+    """Functions that it has and never calls, and how many they need."""
     module_attributes: list[str] = field(default_factory=list)
     integers: list[int] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
@@ -467,6 +470,11 @@ def gather_facts(facts: Facts) -> Facts:
         call.func.id: len(call.args)
         for call in ast.walk(tree)
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+    }
+    facts.uncalled = {
+        each.name: len(each.args.args) - len(each.args.defaults)
+        for each in (*tree.body, *ast.walk(node))
+        if isinstance(each, ast.FunctionDef) and each is not node and each.name not in facts.callees
     }
     facts.module_attributes = sorted({each.attr for each in ast.walk(tree) if isinstance(each, ast.Attribute)})
     constants = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
