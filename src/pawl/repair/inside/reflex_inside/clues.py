@@ -76,8 +76,8 @@ class Clues:
         self.unread = unread_names(node)
         code = [ast.unparse(statement) for statement in node.body if not is_document(statement)]
         self.held = Counter(tokens("\n".join(code)))
-        whole = ast.unparse(without_docstrings(ast.parse(facts.source.data)))
-        self.numbers = {part for part in tokens(whole) if part[0].isdigit()} | USUAL | self.words
+        constants = (each.value for each in ast.walk(facts.source.tree) if isinstance(each, ast.Constant))
+        self.numbers = {repr(each) for each in constants if type(each) in {int, float}} | USUAL | self.words
         self.others, self.alike = self._siblings(facts)
 
     def _siblings(self, facts: Facts) -> tuple[str, str]:
@@ -189,16 +189,3 @@ def unread_names(node: ast.AST) -> dict[str, range]:
                 read.update(names)
     own = read | {"self", "cls"}
     return {name: lines for name, lines in bound.items() if name not in own and not name.startswith("_")}
-
-
-def without_docstrings(tree: ast.Module) -> ast.Module:
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if (
-            isinstance(body, list)
-            and body
-            and isinstance(body[0], ast.Expr)
-            and isinstance(body[0].value, ast.Constant)
-        ):
-            body[0] = ast.copy_location(ast.Pass(), body[0])
-    return tree

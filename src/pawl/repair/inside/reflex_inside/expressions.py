@@ -158,11 +158,7 @@ def negations(site: Site, node: ast.expr) -> Proposals:
 
 APART = 0.3
 """What a condition about something else costs more."""
-
-
-@lru_cache(maxsize=8192)
-def words_of(text: str) -> frozenset[str]:
-    return frozenset(re.findall(r"[A-Za-z_]\w*", text))
+NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def joined(site: Site, node: ast.expr) -> Proposals:
@@ -172,12 +168,12 @@ def joined(site: Site, node: ast.expr) -> Proposals:
     text = ast.unparse(node)
     whole = f"({text})" if isinstance(node, (ast.BoolOp, ast.IfExp)) else text
     base = 3.9 if isinstance(site.parent, (ast.Return, ast.Assign)) else 3.5
-    own = words_of(text)
+    own = set(NAME.findall(text))
     for cost, test in tests_of(site.facts, site.scope):
         yield from site.replace(base + cost, "other condition", test)
         if isinstance(node, ast.Constant) or isinstance(site.parent, ast.BoolOp):
             continue
-        apart = APART * own.isdisjoint(words_of(test))
+        apart = APART * own.isdisjoint(NAME.findall(test))
         for word in ("or", "and"):
             yield from site.replace(base + cost + apart - 0.1, "added condition", f"{test} {word} {whole}")
             yield from site.replace(base + cost + apart, "added condition", f"{whole} {word} {test}")
@@ -260,14 +256,12 @@ def _results(site: Site, node: ast.Call) -> Proposals:
 
 
 def _dropped(site: Site, node: ast.Call) -> Proposals:
-    if isinstance(site.parent, ast.Expr) and not any(isinstance(each, ast.Call) for each in node.args):
-        return  # a value by itself does nothing
-    if node.args:
-        yield from site.replace(2.2 + 0.4 * (len(node.args) - 1), "dropped call", node.args[0])
-    if len(node.args) == 2:
-        yield from site.replace(3.0, "dropped call", node.args[1])
-    if isinstance(node.func, ast.Attribute):
-        yield from site.replace(2.8, "dropped call", node.func.value)
+    parts = [(2.2 + 0.4 * (len(node.args) - 1), each) for each in node.args[:1]]
+    parts += [(3.0, each) for each in node.args[1:] if len(node.args) == 2]
+    parts += [(2.8, node.func.value)] if isinstance(node.func, ast.Attribute) else []
+    for cost, part in parts:
+        if isinstance(part, ast.Call) or not isinstance(site.parent, ast.Expr):  # else a value that nobody uses
+            yield from site.replace(cost, "dropped call", part)
 
 
 def _ordering(site: Site, node: ast.Call, text: str) -> Proposals:
