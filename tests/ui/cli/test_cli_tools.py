@@ -10,11 +10,15 @@ from ui.cli import projects
 from ui.cli.test_cli_do import FILES, RIGHT
 
 
-def told(pawl: projects.Project, tmp_path: Path, *calls: tuple[str, dict[str, object]]) -> list[str]:
+def told(
+    pawl: projects.Project, tmp_path: Path, *calls: tuple[str, dict[str, object]], says: tuple[str, ...] = ("mended",)
+) -> list[str]:
     """The answer to each call of a model that makes them one after the other."""
     answers = [{"text": "", "calls": [{"name": name, "arguments": given}]} for name, given in calls]
     script = tmp_path / "model.jsonl"
-    script.write_text("".join(json.dumps({"answer": one}) + "\n" for one in (*answers, {"text": "mended"})))
+    script.write_text(
+        "".join(json.dumps({"answer": one}) + "\n" for one in (*answers, *({"text": text} for text in says)))
+    )
     words = ("-p", "fix the bug in after", "--approve", "never", "--model", f"scripted:{script}")
     said = pawl(*words, "--output-format", "stream-json")
     assert said.code == 0, said
@@ -66,6 +70,33 @@ def test_a_model_deletes_many_lines_by_the_first_of_them_and_runs_all_tests(proj
     assert answers[1] == "changed app.py: 31 lines; lines 1 to 31, the last of which was ''"
     assert answers[3].startswith("tests: pass") and "2 passed" in answers[3]
     assert (pawl.workspace / "app.py").read_text() == RIGHT
+
+
+def replaced(path: str, target: str, content: str) -> dict[str, object]:
+    return {"path": path, "action": "edit", "edit_type": "replace", "target": target, "content": content}
+
+
+@pytest.mark.whole
+@pytest.mark.spec("A7")
+def test_documents_change_beside_the_code_and_a_file_without_a_reason_is_asked_about_and_not_sent_again(
+    project: projects.Project, tmp_path: Path
+):
+    pawl = project({**FILES, "CHANGELOG.md": "# Changes\n", "months.py": "LAST = 30\n"})
+    changes = [
+        replaced("app.py", "number + 2", "number + 1"),
+        replaced("CHANGELOG.md", "# Changes\n", "# Changes\n\n- after adds one\n"),
+        replaced("months.py", "30", "31"),
+        {"path": "docs/after.md", "action": "create", "content": "# after\n"},
+    ]
+    reads = [("file_read", {"path": path}) for path in ("app.py", "CHANGELOG.md", "months.py")]
+    edit = ("change_files", {"justification": "app.py adds one, as test_app.py says", "changes": changes})
+    review = '{"summary": "as asked", "findings": [], "missing_tests": [], "confidence": "high"}'
+    # The reason comes in words: the edit stands as it was made. A larger change is reviewed.
+    answers = told(pawl, tmp_path, *reads, edit, says=("Done.", "months.py: its last day is the 31st.", review))
+    assert [line.split()[1] for line in answers[3].splitlines() if "say why" in line] == ["months.py:"]
+    assert (pawl.workspace / "app.py").read_text() == RIGHT
+    assert (pawl.workspace / "CHANGELOG.md").read_text() == "# Changes\n\n- after adds one\n"
+    assert (pawl.workspace / "docs/after.md").exists() and "31" in (pawl.workspace / "months.py").read_text()
 
 
 @pytest.mark.spec("B13")
