@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from pawl.code.patch_change import propose_patch
 from pawl.core.change import ChangeSet
+from pawl.core.dialogue import STANDS_FOR
 from pawl.core.errors import GitFailed, NotFound, PathRefused, PawlError, UsageError
 from pawl.workspace.benches import uncommitted
 from pawl.workspace.project import Project
@@ -105,11 +106,12 @@ def review_request(diff: str, words: str = "", left_out: Sequence[str] = ()) -> 
         raise UsageError(f"git shows no changes{hidden}", advice="/diff shows what Pawl promoted")
     cut = len(diff) - MOST
     shown = diff if cut <= 0 else f"{diff[:MOST]}\n[… {cut:,} characters left out …]"
-    return _REVIEW.format(
+    request = _REVIEW.format(
         words=f" Look at this above all: {words}" if words else "",
         left_out=f"\nNot in the diff, because they are hidden: {hidden_names(left_out)}." if left_out else "",
         diff=shown,
     )
+    return f"{f'/review {words}'.rstrip()}{STANDS_FOR}{request}"
 
 
 def hidden_names(paths: Sequence[str]) -> str:

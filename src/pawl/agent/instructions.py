@@ -15,6 +15,7 @@ from dataclasses import field, replace
 from typing import Any
 
 from pawl.core.change import Change, ChangeSet, EntryKind, Node
+from pawl.core.dialogue import STANDS_FOR
 from pawl.core.display import Flag, safe_text
 from pawl.core.errors import ConfigError, PawlError, UsageError
 from pawl.core.lazy_dataclass import dataclass
@@ -255,7 +256,7 @@ def drafted(shop: Project) -> str:
 
 def draft_request(draft: str) -> str:
     """The request that asks a model to improve the draft."""
-    return _REQUEST.format(draft=draft)
+    return f"/init{STANDS_FOR}{_REQUEST.format(draft=draft)}"
 
 
 def answered_text(answer: str) -> str:

@@ -97,6 +97,14 @@ class Message:
         return self.speaker is Speaker.USER and not self.automatic
 
 
+STANDS_FOR = "\n\n# What this command stands for\n\n"
+
+
+def typed_words(text: str) -> str:
+    """The user's words: of a command that stands for a longer request the line that was typed."""
+    return text.partition(STANDS_FOR)[0]
+
+
 def user(text: str, files: tuple[Attachment, ...] = (), *, automatic: bool = False) -> Message:
     return Message(speaker=Speaker.USER, text=text, files=files, automatic=automatic)
 

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from pawl.core.change import ChangeSet
-from pawl.core.dialogue import Conversation, Message, TranscriptLine, from_json, to_json
+from pawl.core.dialogue import Conversation, Message, TranscriptLine, from_json, to_json, typed_words
 from pawl.core.errors import StoreCorrupt, UnknownEntry
 from pawl.core.redact import redacted, redacted_body, redacted_message, redacted_value
 from pawl.core.run import DeliveryState, RequestRecord, RunCursor, RunRequest, RunRow, RunState
@@ -459,4 +459,4 @@ def _title(conversation: str, body: str | None) -> str:
     """The first words of the user, in one line."""
     if body is None:
         return ""
-    return one_line(_message(f"the first message of {conversation!r}", body).text, _LONGEST_TITLE)
+    return one_line(typed_words(_message(f"the first message of {conversation!r}", body).text), _LONGEST_TITLE)

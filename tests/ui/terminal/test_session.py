@@ -8,6 +8,7 @@ import nursery
 import pytest
 from ui.terminal.conftest import FILES, FIX, Place
 from ui.terminal.emulator import Emulator
+from ui.terminal.test_plan_and_history import git
 
 RIGHT = "def after(number):\n    return number + 1\n"
 ASKED = "promote this? [y yes, n no, e edit, d diff, l later]"
@@ -394,6 +395,48 @@ def test_a_conversation_shows_what_the_user_said_and_not_what_pawl_sent_to_the_m
     page = (place.workspace / "told.md").read_text()
     assert page.count("## You") == 1
     assert "Your answer names no place" in page.partition("## Pawl to the model")[2].partition("##")[0]
+
+
+@pytest.mark.whole
+def test_a_command_that_stands_for_a_request_is_shown_as_it_was_typed(place: Place):
+    git(place, "init", "-q")
+    git(place, "add", ".")
+    git(place, "commit", "-qm", "first")
+    (place.workspace / "notes.txt").write_text("second\n")
+    answers = """
+[[turn]]
+match = { user_regex = "(?s)Review this change.*the notes.*[+]second" }
+answer = "It is sound."
+[[turn]]
+match = { user = "Write the AGENTS.md" }
+answer = "# Rules for app.py and notes.txt"
+"""
+    words = ("--model", place.model(answers))
+    with place.open(*words, columns=100) as seen:
+        seen.expect_status("/help")
+        seen.type("/review the notes\r")
+        seen.expect("It is sound.")
+        seen.expect_idle()
+        seen.type("/rewind\r")
+        seen.expect("–      /review the notes\n")
+        seen.expect("go back to before which request?")
+        seen.type("\r/init\r")
+        seen.expect("1 + # Rules for app.py and notes.txt")
+        seen.expect("promote this?")
+        seen.type("n\r")
+        seen.expect("nothing was written")
+        seen.type("\x04")
+        assert seen.finish() == 0
+    with place.open("-r", *words, columns=100) as seen:
+        seen.expect("1 × /init\n")
+        seen.expect("1 × /review the notes\n")
+        seen.expect("which? [number or id")
+        seen.type("2\r")
+        seen.expect("› /review the notes\nIt is sound.")
+        seen.expect("continues")
+        seen.type("\x04")
+        assert seen.finish() == 0
+    assert "Review this change" not in seen.text
 
 
 @pytest.mark.attack("A44")

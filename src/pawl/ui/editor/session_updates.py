@@ -26,7 +26,16 @@ from acp.schema import (
 from pawl.agent.inbox import Event
 from pawl.core.change import BlobReader, ChangeSet, NodeKind
 from pawl.core.diagnostic import CheckResult, Status
-from pawl.core.dialogue import FellBack, Retrying, Speaker, TextDelta, ThoughtDelta, ToolCall, TranscriptLine
+from pawl.core.dialogue import (
+    FellBack,
+    Retrying,
+    Speaker,
+    TextDelta,
+    ThoughtDelta,
+    ToolCall,
+    TranscriptLine,
+    typed_words,
+)
 from pawl.core.display import SafeWords, as_said, safe_words
 from pawl.core.events import (
     AttemptEnded,
@@ -328,7 +337,7 @@ def replayed(lines: Iterable[TranscriptLine]) -> Iterator[Update]:
     for one in lines:
         message = one.message
         if message.text.strip() and not message.automatic:
-            text = redacted(safe_words(message.text))
+            text = redacted(safe_words(typed_words(message.text)))
             if message.speaker is Speaker.USER:
                 yield helpers.update_user_message_text(text)
             elif message.speaker is Speaker.ASSISTANT:

@@ -7,6 +7,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable
 from pathlib import Path
 
+from pawl.core.dialogue import typed_words
 from pawl.core.errors import PawlError, UnknownEntry
 from pawl.core.run import RunState
 from pawl.settings.config import Config
@@ -125,11 +126,11 @@ def _waiting(sitting: TerminalSession) -> None:
     found = sitting.session.runs(state=RunState.WAITING, limit=1)
     if found:
         sitting.shared.waits = found[0].id
-        what = one_line(brief(found[0].order.text, 50))
+        what = one_line(brief(typed_words(found[0].order.text), 50))
         sitting.face.out.say(f"! run {found[0].id} waits for your answer ({what}): /approve", "bold yellow")
     stopped = sitting.session.stopped()
     if stopped is not None:
-        what = one_line(brief(stopped.order.text, 50))
+        what = one_line(brief(typed_words(stopped.order.text), 50))
         queued = [one_line(brief(one.text, 50)) for one in sitting.session.left_queued(stopped)]
         then = f", queued after it: {'; '.join(queued)}" if queued else ""
         sitting.face.out.say(f"! run {stopped.id} was stopped ({what}{then}): /resume {stopped.id}", "bold yellow")

@@ -246,7 +246,7 @@ class TerminalSession:
     def _command(self, name: str, words: str) -> None:
         try:
             found = self.shared.commands.find(name)
-            if MODEL in found.needs and not self.shared.model:
+            if MODEL in found.needs and self.shared.model == "":
                 self.tell_no_model()
             elif found.group != OWN and IDLE not in found.needs and not found.line:
                 self.act(found.name, words)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pawl.core.dialogue import Speaker, TranscriptLine
+from pawl.core.dialogue import Speaker, TranscriptLine, typed_words
 from pawl.core.display import as_said
 from pawl.ui.screen.markdown import Blocks, drawn, inert
 from pawl.ui.screen.screen import Screen, brief, one_line, when
@@ -20,7 +20,7 @@ def retell(out: Screen, said: Sequence[TranscriptLine]) -> None:
         out.hint(f"  … {len(spoken) - MOST_TOLD} earlier messages: /export writes them all")
     for message in (one.message for one in spoken[-MOST_TOLD:]):
         if message.is_users:
-            out.lines(f"› {brief(message.text, 500)}")
+            out.lines(f"› {brief(typed_words(message.text), 500)}")
             continue
         blocks = Blocks()
         for block in (*blocks.feed(message.text), *blocks.close()):
@@ -52,7 +52,7 @@ def as_markdown(conversation: str, said: list[TranscriptLine]) -> str:
         who = "You" if message.is_users else "Pawl to the model" if message.automatic else "Pawl"
         parts += [f"## {who} · {when(one.time)}", ""]
         if message.text.strip():
-            parts += [message.text.strip(), ""]
+            parts += [typed_words(message.text).strip() if message.is_users else message.text.strip(), ""]
         for call in message.calls:
             parts += [f"- called `{one_line(call.name)}`: `{one_line(brief(str(call.arguments), 200))}`"]
         if message.calls:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pawl.core.change import ChangeSet
-from pawl.core.dialogue import TranscriptLine
+from pawl.core.dialogue import TranscriptLine, typed_words
 from pawl.core.errors import UnknownEntry, UsageError
 from pawl.core.run import Approval, DeliveryState, Mode, Report, RunRequest, RunState
 from pawl.ui.screen.diff import show_diff
@@ -237,7 +237,7 @@ class WorkActions:
         session = self._sitting.session
         still = {RunState.WORKING: "stopped", RunState.WAITING: "waits"}
         runs = [
-            (run.id, when(run.created, today=True), f"{still[run.state]}: {brief(run.order.text, 200)}")
+            (run.id, when(run.created, today=True), f"{still[run.state]}: {brief(typed_words(run.order.text), 200)}")
             for run in session.runs()
             if run.state in still
         ]
@@ -287,7 +287,7 @@ class WorkActions:
                 str(number),
                 when(points[run].time, today=True),
                 brief(", ".join(self._files_of(entries[run])), MOST_FILES) or "–",
-                brief(points[run].message.text, 200),
+                brief(typed_words(points[run].message.text), 200),
             )
             for number, run in enumerate(runs, start=1)
         ]
@@ -305,7 +305,7 @@ class WorkActions:
         self._wishes.conversation = session.fork(conversation, before=points[runs[int(words) - 1]].number)
         which = f"entry {undone[0]} is" if len(undone) == 1 else f"entries {', '.join(map(str, undone))} are"
         files = f"{which} undone (/redo brings the last back)" if undone else "no file changed"
-        self._say(f"rewound to before {brief(points[runs[int(words) - 1]].message.text, 60)!r}; {files}")
+        self._say(f"rewound to before {brief(typed_words(points[runs[int(words) - 1]].message.text), 60)!r}; {files}")
         self._out.hint(f"  the whole conversation is kept: /resume {conversation}")
 
     def goal(self, words: str) -> None:

@@ -19,7 +19,7 @@ from pawl.agent.session import Session
 from pawl.checks import dev_process
 from pawl.core import __version__
 from pawl.core.change import ChangeSet
-from pawl.core.dialogue import TranscriptLine
+from pawl.core.dialogue import TranscriptLine, typed_words
 from pawl.core.errors import (
     Conflicted,
     NotFound,
@@ -251,7 +251,7 @@ class Api:
                 {
                     **picked(one, "id created state delivery"),
                     "node": one.place.at,
-                    "request": one.order.text,
+                    "request": typed_words(one.order.text),
                     "mode": one.order.mode,
                 }
                 for one in Session(shop).runs(limit=most)
@@ -514,7 +514,7 @@ def _said(line: TranscriptLine) -> Json:
     return {
         **picked(line, "number time run reasoning"),
         "speaker": "pawl" if message.automatic else message.speaker,
-        "text": message.text,
+        "text": typed_words(message.text) if message.is_users else message.text,
         "calls": [picked(one, "id name arguments") for one in message.calls],
         "results": [picked(one, "call text failed") for one in message.answers],
     }

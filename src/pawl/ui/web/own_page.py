@@ -156,7 +156,8 @@ class OwnPage:
         whole = found["/index.html"]
         head, tag, rest = whole.body.partition(b"<head>")
         index = replace(whole, body=head + tag + words.encode() + rest if tag else words.encode() + whole.body)
-        return {**found, "/index.html": index, "/": index, "/watch.js": _script()}
+        watch = PageFile((_PACKAGE / "watch.js").read_bytes(), "text/javascript; charset=utf-8", lasting=False)
+        return {**found, "/index.html": index, "/": index, "/watch.js": watch}
 
     def _keep(self, state: PageState) -> None:
         self.builds.mkdir(parents=True, exist_ok=True)
@@ -338,10 +339,6 @@ class OwnPage:
         others = [one for one in self.builds.iterdir() if one.is_dir() and one.name not in used]
         for one in sorted(others, key=lambda path: path.stat().st_mtime)[:-MOST_BUILDS]:
             shutil.rmtree(one, ignore_errors=True)
-
-
-def _script() -> PageFile:
-    return PageFile((_PACKAGE / "watch.js").read_bytes(), "text/javascript; charset=utf-8", lasting=False)
 
 
 def _files(packed: bytes) -> Iterator[tuple[str, bytes]]:
