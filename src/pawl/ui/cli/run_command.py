@@ -148,7 +148,7 @@ def tell_landing(screen: Screen, blobs: BlobReader, ran: Ran, landing: Landing, 
 
 
 def tell_held(screen: Screen, held: Iterable[HeldBack]) -> None:
-    rows = [("!", one.path, _reason(one)) for one in held]
+    rows = [("!", one.path, "  ".join(filter(None, (one.told, warnings(one.path))))) for one in held]
     if rows:
         screen.say("held back")
         screen.marked(rows[:_MOST])
@@ -172,11 +172,6 @@ def _tell_ignored(screen: Screen, ignored: tuple[str, ...]) -> None:
     some = ", ".join(ignored[:3])
     more = f" and {len(ignored) - 3} more" if len(ignored) > 3 else ""
     screen.hint(f"left on the bench, because ignored: {some}{more}")
-
-
-def _reason(held: HeldBack) -> str:
-    flags = warnings(held.path)
-    return f"{held.told}{f'  {flags}' if flags else ''}"
 
 
 def _how(done: Completed) -> str:
@@ -293,7 +288,8 @@ def _verdict(shop: Project, call: Call, ran: Ran, fate: str) -> RunDecision:
     """The decision of the options or the user. A yes to the changes is not yet one to protected files among them."""
     if fate == "discard" or (fate == "apply" and not ran.completed.ok):
         return RunDecision.KEEP
-    changes, protected = ran.capture.changes, _protected(ran)
+    changes, held = ran.capture.changes, ran.capture.held
+    protected = ChangeSet.of(one.change for one in held if one.needs_yes and one.change is not None)
     if fate == "ask" and changes:
         tell_changes(call.aside, changes, shop.store.blobs)
         if not ran.completed.ok:
@@ -308,11 +304,6 @@ def _verdict(shop: Project, call: Call, ran: Ran, fate: str) -> RunDecision:
         if _agreed(shop, call, protected, "promote these too?"):
             return RunDecision.PROMOTE_PROTECTED
     return RunDecision.PROMOTE if changes or fate == "apply" else RunDecision.KEEP
-
-
-def _protected(ran: Ran) -> ChangeSet:
-    held = (one for one in ran.capture.held if one.needs_yes)
-    return ChangeSet.of(one.change for one in held if one.change is not None)
 
 
 def _agreed(shop: Project, call: Call, changes: ChangeSet, question: str) -> bool:

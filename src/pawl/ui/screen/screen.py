@@ -137,7 +137,9 @@ class Screen:
             self.stream.buffer.write(git_patch(changes, blobs))
             return
         lines = unified(changes, blobs).split("\n")[:-1]
-        self._write(lines[:most], [_line_style(line) for line in lines[:most]])
+        heads = ("+++ ", "--- ")
+        styles = ["bold" if line.startswith(heads) else _LINE_STYLES.get(line[:1], "") for line in lines[:most]]
+        self._write(lines[:most], styles)
         if most is not None and len(lines) > most:
             self.say(f"… and {len(lines) - most} more lines")
         flags = safe_text(git_patch(changes, blobs).decode("utf-8", "surrogateescape")).flags
@@ -295,10 +297,6 @@ def _counts(change: Change, row: FileSummary) -> str:
 def _modes(before: Node | None, after: Node | None) -> Iterator[str]:
     if before is not None and after is not None and before.kind is after.kind and before.mode != after.mode:
         yield f"mode {before.mode:o} → {after.mode:o}"
-
-
-def _line_style(line: str) -> str:
-    return "bold" if line.startswith(("+++ ", "--- ")) else _LINE_STYLES.get(line[:1], "")
 
 
 def _themed(style: str) -> str:
