@@ -65,6 +65,7 @@ class Speaker(StrEnum):
 
 
 PDF = "application/pdf"
+STANDS_FOR = "\n\n# What this command stands for\n\n"
 ATTACHMENT_TOKENS = 1_500
 """A rough count for one picture, or a page or two."""
 
@@ -95,9 +96,6 @@ class Message:
     @property
     def is_users(self) -> bool:
         return self.speaker is Speaker.USER and not self.automatic
-
-
-STANDS_FOR = "\n\n# What this command stands for\n\n"
 
 
 def typed_words(text: str) -> str:
@@ -259,14 +257,10 @@ def characters_of(message: Message) -> int:
     return (
         len(message.text)
         + sum(len(thought.text) for thought in message.thoughts)
-        + sum(map(_call, message.calls))
+        + sum(len(call.name) + len(call.raw or json.dumps(call.arguments or {}, default=str)) for call in message.calls)
         + sum(len(answer.text) for answer in message.answers)
         + len(message.files) * ATTACHMENT_TOKENS * CHARACTERS_PER_TOKEN
     )
-
-
-def _call(call: ToolCall) -> int:
-    return len(call.name) + len(call.raw or json.dumps(call.arguments or {}, default=str))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
