@@ -114,6 +114,58 @@ def test_tasks_that_cannot_be_read_are_told_with_the_line(text: str, why: str):
 
 
 @pytest.mark.spec("E11")
+@pytest.mark.parametrize("path", ["../x.py", "/etc/passwd", "stats\\b.py", "~/x.py", "a/../../b.py"])
+def test_a_file_that_is_not_of_the_workspace_is_told_with_the_line(path: str):
+    with pytest.raises(UsageError, match=r"tasks.md:2: T001 names .* which is no path of the workspace"):
+        read_tasks(f"# Tasks\n- [ ] T001 x\n  - Files: a.py, {path}\n")
+
+
+@pytest.mark.spec("E11")
+@pytest.mark.parametrize(
+    "words, files",
+    [
+        ("Initialize Node.js project with Express", ()),
+        ("Add the form (e.g. login) in src/a.py", ("src/a.py",)),
+        ("Use pytest.raises and app.get() in tests/test_a.py", ("tests/test_a.py",)),
+        ("Add Dockerfile, docker/Dockerfile and .gitignore", ("Dockerfile", "docker/Dockerfile", ".gitignore")),
+        ("The page in src/app/(shop)/[id]/page.tsx", ("src/app/(shop)/[id]/page.tsx",)),
+        ("See www.example.com, and v1.2.3 (README.md)", ("README.md",)),
+        ("All of src/**/*.py and src/app/(shop)/", ("src/", "src/app/(shop)/")),
+        ("Files\n  - Files: Makefile, bin/run, `src/a.odd` (new)", ("bin/run", "src/a.odd", "Makefile")),
+        ("Files\n  - Files: none", ()),
+    ],
+)
+def test_what_a_task_names_as_a_file_is_one(words: str, files: tuple[str, ...]):
+    (task,) = read_tasks(f"- [ ] T001 {words}\n").tasks
+    assert sorted(task.files) == sorted(files)
+
+
+@pytest.mark.spec("E11")
+def test_comments_and_blocks_of_code_hold_no_tasks_and_every_list_of_boxes_does():
+    text = (
+        "<!-- later:\n- [ ] T001 a.py\n-->\n## Phase 1\n```text\n- [ ] T002 b.py\n```\n- [ ] T003 c.py\n"
+        "+ [ ] T004 d.py\n1. [x] T005 e.py\n* [ ] **T006** f.py\n- [-] T007 g.py\n- [ ]T008 h.py\n"
+        "<!-- open\n- [ ] T009 i.py\n"
+    )
+    found = read_tasks(text)
+    assert [(one.id, one.line, one.done) for one in found.tasks] == [
+        ("T003", 8, False),
+        ("T004", 9, False),
+        ("T005", 10, True),
+        ("T006", 11, False),
+    ]
+    assert found.unnumbered == (12, 13)
+    assert read_tasks(found.ticked({"T004", "T006"})).digest == found.digest
+
+
+@pytest.mark.spec("E11")
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("part", ["(a)", "[a]", "a+", "+a", "<!--", "`" * 3 + "\n", "(", "a/", "a."])
+def test_a_line_of_a_megabyte_is_read_as_soon_as_another(part: str):
+    assert len(read_tasks(f"- [ ] T001 x\n- [ ] T002 {part * (1_000_000 // len(part))}\n").tasks) == 2
+
+
+@pytest.mark.spec("E11")
 def test_tasks_that_wait_for_each_other_are_named():
     tasks = read_tasks("- [ ] T001 [P] a.py (depends on T003)\n- [ ] T002 [P] b.py\n- [ ] T003 [P] c.py, after T001\n")
     with pytest.raises(UsageError, match="T001 → T003 → T001"):

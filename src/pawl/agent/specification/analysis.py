@@ -125,9 +125,7 @@ def _design(spec: SpecFolder, tasks: TaskList) -> Iterator[SpecFinding]:
 
 def _tasks(spec: SpecFolder, tasks: TaskList) -> Iterator[SpecFinding]:
     for line in tasks.unnumbered:
-        yield SpecFinding(
-            level=FindingLevel.WARNING, where=f"tasks.md:{line}", what=f"has no number, so it is not a task; {FORM}"
-        )
+        yield SpecFinding(level=FindingLevel.WARNING, where=f"tasks.md:{line}", what=f"is not read as a task; {FORM}")
     for one in tasks.tasks:
         if not one.files:
             what = f"{one.id} names no file: it runs alone, and may change any"

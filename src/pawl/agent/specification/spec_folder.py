@@ -80,7 +80,9 @@ class SpecFolder:
 
     def write(self, contents: Mapping[str, str], title: str) -> int | None:
         """Writes its files as one entry of the history; None where they stand there already."""
-        changes = self.shop.writing({f"{self.path}/{part}": text.encode() for part, text in contents.items()})
+        changes = self.shop.writing(
+            {f"{self.path}/{part}": text.encode("utf-8", "surrogateescape") for part, text in contents.items()}
+        )
         if not changes:
             return None
         return self.shop.promote(self.shop.new_entry(EntryKind.EDIT, f"spec: {title}"), changes).entry

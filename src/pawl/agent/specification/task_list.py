@@ -12,19 +12,27 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 
-from pawl.code.languages import is_test
+from pawl.code.languages import is_test, languages
 from pawl.core.errors import UsageError
 from pawl.core.lazy_dataclass import dataclass
+from pawl.core.typed import data_table
 
 FORM = "a task is a line such as '- [ ] T001 [P] [US1] Create the model in src/models/user.py'"
-_TASK = re.compile(r"^\s*[-*]\s+\[(?P<box>[ xX])\]\s+(?P<id>T\d{1,6})\b[.:]?\s*(?P<rest>.*)$")
-_BOX = re.compile(r"^\s*[-*]\s+\[[ xX]\]\s+(?P<rest>\S.*)$")
-_TAG = re.compile(r"^\[(?P<tag>P|US\d+|[A-Za-z][\w -]{0,30})\]\s*")
+_POINT = r"\s*(?:[-*+]|\d+[.)])\s+"
+_TASK = re.compile(
+    rf"^{_POINT}\[(?P<box>[ xX])\]\s+(?:\*\*)?(?P<id>T\d{{1,6}})\b(?:\*\*)?[.:]?(?:\*\*)?\s*(?P<rest>.*)$"
+)
+_BOX = re.compile(rf"^{_POINT}\[[ xX~/-]{{0,3}}\]\s*\S")
+_TICKED = re.compile(rf"^({_POINT})\[[xX]\]")
+_COMMENT = re.compile(r"^[ \t]*<!--.*?(?:-->|\Z)", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(r"^\s*(?P<fence>`{3,}|~{3,})")
+_TAG = re.compile(r"\[(?P<tag>P|US\d+|[A-Za-z][\w -]{0,30})\]\s*")
 _HEAD = re.compile(r"^(?P<level>#{2,4})\s+(?P<title>\S.*?)\s*#*\s*$")
 _PHASE = re.compile(r"(?i)^phase\b")
 _DETAIL = re.compile(
@@ -35,7 +43,10 @@ _DETAIL = re.compile(
 _AFTER = re.compile(r"(?i)\b(?:depends? on|after|requires|needs)\s+(?P<ids>T\d+(?:\s*(?:,|and|&|-|–|to)\s*T\d+)*)")
 _IDS = re.compile(r"T\d+")
 _SPAN = re.compile(r"(T\d+)\s*(?:-|–|to)\s*(T\d+)")
-_PATH = re.compile(r"(?<![\w./:@-])/?(?:[\w.@+-]+/)*(?:[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,9}|[\w.@+-]+/)(?![\w/])")
+_PART = r"(?:[\w.@+-]|\[[\w.-]+\]|\([\w-]+\))++"
+"""Of a path; frameworks have folders such as `[id]` and `(group)`."""
+_FILE = r"(?:[\w@+-]|\[[\w.-]+\])[\w.@+-]*\.[A-Za-z]\w{0,9}"
+_LISTED = re.compile(r"(?=.*[./\\])[\w.@+/\\~-]+")
 _CODE = re.compile(r"`([^`]+)`")
 _FAILS = re.compile(r"(?i)\b(?:must|should|shall|(?:ensure|see) (?:that )?they|they)\s+fail\b|\bfails? before\b")
 _TESTS = re.compile(r"(?i)^tests?\b")
@@ -92,7 +103,7 @@ class TaskList:
     @property
     def digest(self) -> str:
         """Of what the tasks say, whichever of them are ticked."""
-        plain = "\n".join(re.sub(r"^(\s*[-*]\s+)\[[xX]\]", r"\1[ ]", line) for line in self.text.splitlines())
+        plain = "\n".join(_TICKED.sub(r"\1[ ]", line) for line in self.text.splitlines())
         return hashlib.sha256(plain.encode("utf-8", "surrogateescape")).hexdigest()
 
     def task(self, name: str) -> SpecTask:
@@ -104,25 +115,23 @@ class TaskList:
 
     def reopened(self, ids: Collection[str]) -> str:
         """The file with these tasks not ticked."""
-        lines = self.text.splitlines(keepends=True)
-        for one in self.tasks:
-            if one.id in ids:
-                lines[one.line - 1] = re.sub(r"\[[xX]\]", "[ ]", lines[one.line - 1], count=1)
-        return "".join(lines)
+        return self._boxed(ids, " ")
 
     def ticked(self, ids: Collection[str]) -> str:
         """The file with these tasks ticked; every other byte stays."""
+        return self._boxed(ids, "x")
+
+    def _boxed(self, ids: Collection[str], box: str) -> str:
         lines = self.text.splitlines(keepends=True)
-        for one in self.tasks:
-            if one.id in ids and not one.done:
-                lines[one.line - 1] = lines[one.line - 1].replace("[ ]", "[x]", 1)
+        for at in (one.line - 1 for one in self.tasks if one.id in ids and one.done is (box == " ")):
+            lines[at] = re.sub(r"\[[ xX]\]", f"[{box}]", lines[at], count=1)
         return "".join(lines)
 
 
 def read_tasks(text: str, where: str = "tasks.md") -> TaskList:
     """`UsageError` where no task can be read, or one is there twice."""
     reader = _Reader()
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in _said(text):
         reader.take(number, line)
     tasks = tuple(reader.finished())
     if not tasks:
@@ -138,7 +147,29 @@ def read_tasks(text: str, where: str = "tasks.md") -> TaskList:
     if unknown:
         one, name = unknown[0]
         raise UsageError(f"{where}:{one.line}: {one.id} depends on {name}, which is not there", advice="correct it")
+    for one in tasks:
+        if odd := [
+            path for path in one.files if path.startswith(("/", "~")) or "\\" in path or ".." in path.split("/")
+        ]:
+            raise UsageError(
+                f"{where}:{one.line}: {one.id} names {odd[0]!r}, which is no path of the workspace",
+                advice="write it relative to the workspace, with slashes",
+            )
     return TaskList(text=text, tasks=tasks, unnumbered=tuple(reader.unnumbered), title=reader.title)
+
+
+def _said(text: str) -> Iterator[tuple[int, str]]:
+    """The lines with their numbers, without comments and blocks of code: what stands there is no task."""
+    plain = _COMMENT.sub(lambda found: "".join(re.findall(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]", found[0])), text)
+    fence = ""
+    for number, line in enumerate(plain.splitlines(), 1):
+        mark = _FENCE.match(line)
+        if mark and not fence:
+            fence = mark["fence"]
+        elif mark and mark["fence"].startswith(fence):
+            fence = ""
+        elif not fence:
+            yield number, line
 
 
 @dataclass(slots=True)
@@ -184,10 +215,11 @@ class _Reader:
         self._fails = _FAILS.search(title) is not None
 
     def _task(self, number: int, found: re.Match[str]) -> SpecTask:
-        rest, tags = found["rest"].strip(), []
-        while tag := _TAG.match(rest):
+        rest, tags, at = found["rest"].strip(), [], 0
+        while tag := _TAG.match(rest, at):
             tags.append(tag["tag"])
-            rest = rest[tag.end() :]
+            at = tag.end()
+        rest = rest[at:]
         return SpecTask(
             id=found["id"].upper(),
             what=rest,
@@ -208,7 +240,7 @@ class _Reader:
 def _with_detail(task: SpecTask, name: str, text: str) -> SpecTask:
     match name:
         case "file" | "files":
-            return replace(task, files=tuple(paths_in(text)))
+            return replace(task, files=tuple(path for piece in text.split(",") for path in _listed(piece)))
         case "depends on" | "after":
             return replace(task, after=tuple(dict.fromkeys((*task.after, *_spans(text)))))
         case "proof":
@@ -230,10 +262,36 @@ def _requirements(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _listed(piece: str) -> Iterable[str]:
+    """A piece of a list of files is one as it stands, or names some among other words."""
+    path = piece.strip(" \t`\"'").rstrip(".;")
+    is_one = _LISTED.fullmatch(path) and path.lower() != "n/a"
+    return [path.removeprefix("./")] if is_one else paths_in(piece)
+
+
 def paths_in(text: str) -> Iterable[str]:
     """The files and folders that a text names, relative to the workspace; a folder ends with a slash."""
-    found = (match[0].removeprefix("./") for match in _PATH.finditer(text.replace("`", " ")))
-    return dict.fromkeys(one.rstrip(".") for one in found if not one.startswith(("/", "http")) and ".." not in one)
+    found = (match[0].removeprefix("./").rstrip(".") for match in _path().finditer(text.replace("`", " ")))
+    kept = (one for one in found if not one.startswith(("/", "http")) and ".." not in one.split("/"))
+    return dict.fromkeys(one for one in kept if "/" in one or _is_file(one))
+
+
+@functools.cache
+def _names() -> Mapping[str, frozenset[str]]:
+    return {name: frozenset(some) for name, some in data_table("pawl.agent.specification", "paths.toml").items()}
+
+
+@functools.cache
+def _path() -> re.Pattern[str]:
+    known = "|".join(map(re.escape, sorted(_names()["names"], reverse=True)))
+    return re.compile(rf"(?<![\w./:@+)\]-])/?(?:{_PART}/)*+(?:{_FILE}|(?:{known})\b|(?<=[\w)\]]/))(?![\w/])")
+
+
+def _is_file(name: str) -> bool:
+    """Whether a name without a folder is one of a file, not of software (`Node.js`), of an abbreviation or of code."""
+    known, extension = _names(), name.rpartition(".")[2].lower()
+    extensions = known["extensions"].union(*(one.extensions for one in languages().values()))
+    return name in known["names"] or (extension in extensions and name.lower() not in known["products"])
 
 
 def _named_ids(text: str) -> Iterator[str]:

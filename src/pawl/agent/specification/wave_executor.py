@@ -196,12 +196,10 @@ class WaveExecutor:
         return [(number, (task,))]
 
     def _interrupted(self, left: Sequence[tuple[int, tuple[SpecTask, ...]]]) -> bool:
-        state, tasks = SpecState.of(self.spec), [task for _, some in left for task in some]
-        queued = self.jobs.unended() if self.jobs is not None and tasks else {}
-        return (
-            any(one.id in state.runs or redacted(request_for(self.spec, one)) in queued for one in tasks)
-            or state.pending is not None
-        )
+        state, queued = SpecState.of(self.spec), self.jobs.unended() if self.jobs is not None else {}
+        tasks = (task for _, some in left for task in some)
+        begun = (one.id in state.runs or redacted(request_for(self.spec, one)) in queued for one in tasks)
+        return state.pending is not None or any(begun)
 
     def _refuse_dirty(self) -> None:
         try:
@@ -390,23 +388,23 @@ class WaveExecutor:
         """The verdict on all of the wave; where it fails, the first task with which it does."""
         if not changes:
             unproved = [(one.id, "nothing was changed, so that its proof did not run") for one in tasks if one.proof]
-            for task, _ in unproved:
-                self._dropped(SpecState.of(self.spec), task, "its proof did not run")
-            if unproved:
-                raise _WaveFailed(WaveEnd.UNVERIFIED, *unproved)
-            return _Proof()
+            return self._all_shown(_Proof(lacking=tuple(unproved)))
         judgement, proof = self._judged(tasks, changes)
         if judgement.verdict is Verdict.FAILED:
             raise self._culprit(tasks, "; ".join(judgement.refused))
         if self.wish.order.accept_unverified:
             return proof
-        if proof.lacking:
-            for task, _ in proof.lacking:
-                self._dropped(SpecState.of(self.spec), task, "its proof did not run")
-            raise _WaveFailed(WaveEnd.UNVERIFIED, *proof.lacking)
+        self._all_shown(proof)
         if not judgement.accepted:
             why = f"{'; '.join(judgement.unproved)} (--accept-unverified takes it all the same)"
             raise _WaveFailed(WaveEnd.UNVERIFIED, ("", why))
+        return proof
+
+    def _all_shown(self, proof: _Proof) -> _Proof:
+        for task, _ in proof.lacking:
+            self._dropped(SpecState.of(self.spec), task, "its proof did not run")
+        if proof.lacking:
+            raise _WaveFailed(WaveEnd.UNVERIFIED, *proof.lacking)
         return proof
 
     def _judged(self, tasks: tuple[SpecTask, ...], changes: ChangeSet) -> tuple[ChangeVerdict, _Proof]:

@@ -313,7 +313,7 @@ def _issues(shop: Project, call: Call) -> int:
         found = task_issues.issues_of(one, tasks)
         markdown = rest[0].endswith((".md", ".markdown"))
         text = (task_issues.as_markdown if markdown else task_issues.as_json)(one, found)
-        Path(rest[0]).write_text(text, "utf-8")
+        Path(rest[0]).write_text(text, "utf-8", "replace")
         return call.answer(
             {"spec": one.name, "file": rest[0], "issues": len(found)}, f"{counted(len(found), 'issue')} in {rest[0]}"
         )
