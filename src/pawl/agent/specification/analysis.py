@@ -50,12 +50,9 @@ def analyzed(spec: SpecFolder) -> tuple[SpecFinding, ...]:
 
 
 def _documents(spec: SpecFolder) -> Iterator[SpecFinding]:
-    for part, level in (
-        ("spec.md", FindingLevel.ERROR),
-        ("plan.md", FindingLevel.WARNING),
-        ("tasks.md", FindingLevel.ERROR),
-    ):
+    for part in ("spec.md", "plan.md", "tasks.md"):
         if not spec.has(part):
+            level = FindingLevel.WARNING if part == "plan.md" else FindingLevel.ERROR
             yield SpecFinding(level=level, where=part, what="is not there")
     places = {part: spec.read(part) for part in ("spec.md", "plan.md", "data-model.md", "tasks.md")}
     for name in spec.names("checklists"):

@@ -143,11 +143,10 @@ def read_tasks(text: str, where: str = "tasks.md") -> TaskList:
                 f"{where}:{one.line}: {one.id} is already in line {seen[one.id]}", advice="give it another number"
             )
         seen[one.id] = one.line
-    unknown = [(one, name) for one in tasks for name in one.after if name not in seen]
-    if unknown:
-        one, name = unknown[0]
-        raise UsageError(f"{where}:{one.line}: {one.id} depends on {name}, which is not there", advice="correct it")
     for one in tasks:
+        if unknown := [name for name in one.after if name not in seen]:
+            what = f"{where}:{one.line}: {one.id} depends on {unknown[0]}, which is not there"
+            raise UsageError(what, advice="correct it")
         if odd := [
             path for path in one.files if path.startswith(("/", "~")) or "\\" in path or ".." in path.split("/")
         ]:

@@ -19,8 +19,7 @@ class WaveJobs:
     queue: JobQueue
 
     def unended(self) -> dict[str, int]:
-        """The jobs of this workspace that have not ended, by their requests: those of an execution that was killed are
-        found again."""
+        """The jobs of this workspace that have not ended, by their requests; also those of a killed execution."""
         every = (one for one in self.queue.list() if one.workspace == self.shop.workspace)
         return {one.order.text: one.id for one in every if one.state is not JobState.ENDED}
 
