@@ -63,7 +63,7 @@ OUTERMOST = frozenset({"benchmarks/repair_package.py", "benchmarks/repair_right.
 
 ROOM_LINES = {
     "ui": 14210,  # `pawl queue`, what each action takes; specifications; what a session leaves; commands in the page.
-    "agent": 23530,  # Issues of other specifications; workers of a queue that agree; waves on the queue, what tasks name.
+    "agent": 23530,  # Issues of other specifications; workers of a queue that agree; tasks on it.
     "repair": 11550,  # Reports that a project makes itself; clues beside the tests; stages of a search.
     "checks": 12150,  # Answers in data, what tests lean on; commands and variables of CI, for every language.
     "code": 7110,  # Imports without an index; an edit is tried before it is made; words of pieces that are gone.
