@@ -16,10 +16,11 @@ from ui.cli.dev_site import free_port
 from ui.cli.page_client import Page, page
 from ui.cli.projects import DEV_SERVER, SETTINGS, SITE, Project
 from ui.cli.test_cli_do import FILES, FIX, RIGHT, Script, script
+from ui.cli.test_cli_one_gate import Configured, configured
 
 from pawl.ui.terminal.commands import built_in
 
-__all__ = ["script"]
+__all__ = ["configured", "script"]
 SLOW = """
 [[turn]]
 answer = { calls = [{ name = "run_command", arguments = { command = "echo begun; sleep 300" } }] }
@@ -95,6 +96,34 @@ def test_the_model_is_told_which_hunks_were_left_out_in_the_page(project: Projec
         assert [(pawl.workspace / name).exists() for name in ("one.txt", "two.txt")] == [False, True]
         tab.post("/api/requests", {"text": "what now?"})
         assert tab.until("RunEnded", after=taken["id"])[-1]["body"]["report"]["answer"] == "I know."
+
+
+ASKS = """
+[[turn]]
+answer = { calls = [{ name = "file_read", arguments = { path = "app.py" } }] }
+[[turn]]
+match = { answered = ["file_read"], tool = "return number" }
+answer = "It adds two (app.py:2)."
+"""
+
+
+@pytest.mark.whole
+@pytest.mark.spec("F7", "G4")
+def test_a_question_asks_in_the_page_about_a_call_that_a_rule_asks_about(
+    project: Project, script: Script, configured: Configured
+):
+    configured('[permissions]\nask = ["Read(app.py)"]\n')
+    pawl = project(FILES)
+    with page(pawl.workspace, "--model", script(ASKS)) as tab:
+        tab.post("/api/requests", {"text": "what does after do?"})
+        asked = tab.until("RunEnded")[-1]
+        waiting = tab.get("/api/state")["waiting"]
+        question = waiting["question"]
+        assert (question["kind"], question["tool"], question["arguments"]) == ("call", "file_read", {"path": "app.py"})
+        answer = {"answer": "approve", "digest": question["digest"]}
+        assert tab.post(f"/api/runs/{waiting['run']}/answer", answer) == {"taken": True}
+        report = tab.until("RunEnded", after=asked["id"])[-1]["body"]["report"]
+        assert (report["answer"], report["exit_code"]) == ("It adds two (app.py:2).", 0)
 
 
 @pytest.mark.whole
