@@ -60,16 +60,17 @@ class MessageBox:
         self.odd = ""
         """The last line that was no message."""
 
-    def put(self, message: object, size: int = 0) -> None:
+    def put(self, message: object, size: int = 0) -> list[Message]:
         every = [one for one in (message if isinstance(message, list) else [message]) if isinstance(one, dict)]
         for one in every:
             if self._waiting > MOST_WAITING:
                 self.end("it sends more than can be read")
-                return
+                return every
             cost = max(size // len(every), _LEAST_SIZE)
             self._waiting += cost
             self._messages.append((one, cost))
         os.eventfd_write(self._news, 1)
+        return every
 
     def end(self, why: str) -> None:
         self.ended = self.ended or why
@@ -106,8 +107,7 @@ class StreamChannel:
     def __init__(self, run: Callable[[int, Feed, CancelToken], str]) -> None:
         """`run` runs the process with this pipe as its standard input, and says how it ended."""
         self.inbox = MessageBox()
-        self._stop = CancelToken()
-        self._line = bytearray()
+        self._stop, self._line = CancelToken(), bytearray()
         self._said = deque[str](maxlen=20)
         self._read, self._write = os.pipe()
         os.set_blocking(self._write, False)
@@ -228,8 +228,7 @@ class HttpChannel:
         self.inbox = MessageBox()
         self.version = ""
         """Of the protocol, once it is agreed on."""
-        self._session = ""
-        self._url, self._own = url, headers
+        self._session, self._url, self._own = "", url, headers
         self._client = httpx2.Client(follow_redirects=False, timeout=httpx2.Timeout(seconds))
         self._failures = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError)
 
@@ -253,16 +252,17 @@ class HttpChannel:
         try:
             with self._client.stream("POST", self._url, json=message, headers=self._headers(message)) as answer:
                 self._session = answer.headers.get("mcp-session-id", self._session)
+                parts, kind = answer.iter_bytes(), answer.headers.get("content-type", "")
                 if answer.status_code >= 400 or answer.is_redirect:
-                    told = _first(answer.iter_bytes(), 4_000)
-                    self._told_error(number, answer.status_code, told)
-                elif "text/event-stream" in answer.headers.get("content-type", ""):
-                    for data in _events(answer.iter_bytes()):
-                        self.inbox.put(said := read_json(data), len(data))
-                        if isinstance(said, dict) and "method" not in said and said.get("id") == number:
-                            break
-                elif number is not None:
-                    self.inbox.put(read_json(_first(answer.iter_bytes(), LARGEST_MESSAGE)))
+                    self._told_error(number, answer.status_code, _first(parts, 4_000))
+                    return
+                whole = [_first(parts, LARGEST_MESSAGE)] if number is not None and "event-stream" not in kind else []
+                for data in whole or _events(parts):
+                    every = self.inbox.put(read_json(data), len(data))
+                    if any("method" not in one and one.get("id") == number for one in every):
+                        return
+                if number is not None:
+                    self._fail(number, "it ended without an answer to this request")
         except (*self._failures, Unreadable, UnicodeError, RuntimeError) as error:
             self._fail(number, f"{type(error).__name__}: {error}")
 

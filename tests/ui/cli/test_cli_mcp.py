@@ -322,9 +322,13 @@ def over_http(way: str) -> Iterator[tuple[str, list[dict]]]:
                 return
             body = {"jsonrpc": "2.0", "id": message.get("id")}
             body |= {"error": {"code": -32601, "message": "no"}} if result is None else {"result": result}
+            if way == "other" and message["method"] == "tools/call":
+                body = {"jsonrpc": "2.0", "id": "another", "result": {}}
             text = json.dumps(body)
-            events = way != "modern"
+            events = way not in ("modern", "other")
             data = f": hello\n\nevent: message\ndata: {text}\n\n".encode() if events else text.encode()
+            if way == "leaves" and message["method"] == "tools/call":
+                data = b': hello\n\ndata: {"jsonrpc": "2.0", "method": "notifications/progress", "params": {}}\n\n'
             self.send_response(200 if "id" in message else 202)
             self.send_header("content-type", "text/event-stream" if events else "application/json")
             if events:
@@ -418,6 +422,21 @@ def test_a_server_over_http_that_sends_on_elsewhere_is_not_followed(project: Pro
         configured(f'[mcp.servers.cheese]\nurl = "{url}"\n')
         said = pawl("mcp", "test", "cheese")
     assert said.code == 1 and "status 307" in said.err
+
+
+@pytest.mark.spec("F6")
+@pytest.mark.parametrize("way", ["leaves", "other"])
+def test_a_server_over_http_that_ends_without_its_answer_is_not_waited_for(
+    project: Project, configured: Configured, way: str
+):
+    pawl = project(FILES)
+    with over_http(way) as (url, _):
+        settings = f'[mcp.servers.cheese]\nurl = "{url}"\ntimeout = 3_600_000\n'
+        configured(settings)
+        assert pawl("mcp", "trust", "cheese", "--yes").code == 0
+        with model(configured, calls(("mcp__cheese__echo", {})), settings=ALLOW + settings) as playing:
+            pawl(*DO)
+    assert "it ended without an answer to this request" in sent(playing)
 
 
 LOADED = """
