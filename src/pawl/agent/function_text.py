@@ -38,7 +38,7 @@ def holding(places: Sequence[FunctionPlace], line: int) -> FunctionPlace | None:
 
 
 def text_of(place: FunctionPlace, source: str) -> str:
-    return textwrap.dedent("\n".join(source.splitlines()[place.first - 1 : place.last]))
+    return _dedented(source, place.first, place.last)
 
 
 def head_of(place: FunctionPlace, source: str) -> str:
@@ -144,14 +144,14 @@ class Sources:
     def _body(
         self, place: FunctionPlace, source: str, text: str, found: Definition, every: Sequence[Definition]
     ) -> str:
-        body = _lines_of(found, text)
+        body = _dedented(text, found.start, found.end)
         if not place.path.endswith(".py"):
             body = _like(source.splitlines()[place.first - 1 : place.last], body)
         if place.indent:
             return body
         known = {one.name for one in self._definitions(place.path, source)}
         helpers = [
-            _lines_of(one, text)
+            _dedented(text, one.start, one.end)
             for one in every
             if one.depth == 0 and one.kind in _NEEDED and one.name not in known and _names(body, one.name)
         ]
@@ -175,8 +175,8 @@ def _names(text: str, name: str) -> bool:
     return re.search(rf"(?<![\w.]){re.escape(name)}\b", text) is not None
 
 
-def _lines_of(one: Definition, text: str) -> str:
-    return textwrap.dedent("\n".join(text.splitlines()[one.start - 1 : one.end]))
+def _dedented(text: str, first: int, last: int) -> str:
+    return textwrap.dedent("\n".join(text.splitlines()[first - 1 : last]))
 
 
 def _python_imports(text: str) -> list[str]:
