@@ -152,6 +152,14 @@ FOUND = {
         {"tox.ini": "[testenv]\ncommands = pytest --doctest-modules {env_site_packages_dir}/shop {tox_root}/tests\n"},
         "pytest --doctest-modules ./shop ./tests",
     ),
+    "warnings that are errors": (
+        {".github/workflows/ci.yml": WORKFLOW.format("python -m pytest -W error::DeprecationWarning tests")},
+        "pytest -W error::DeprecationWarning tests",
+    ),
+    "a star that no shell fills in": (
+        {".github/workflows/ci.yml": WORKFLOW.format("pytest -o python_files='*_checks.py' checks")},
+        "pytest -o 'python_files=*_checks.py' checks",
+    ),
     "variables of other tools": (
         {".github/workflows/ci.yml": WORKFLOW.format("TOXENV=docs CC=gcc MYPY_FORCE_COLOR=1 MODE=ci pytest")},
         "MODE=ci pytest",
@@ -188,6 +196,8 @@ NO_COMMAND = {
     "the name of a step": "jobs:\n  pytest:\n    steps:\n      - name: pytest (all)\n",
     "a package": "Use `pytest-xdist`.\n",
     "a script of Python": WORKFLOW.format("python scripts/test_release.py"),
+    "files that a shell fills in": WORKFLOW.format("pytest tests/test_*.py"),
+    "one test": WORKFLOW.format("pytest tests/test_price.py::test_price"),
     "checks of another kind": WORKFLOW.format("|\n          make typecheck\n          make format-check"),
 }
 

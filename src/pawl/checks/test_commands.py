@@ -36,6 +36,7 @@ _LITERAL = re.compile(r"::\s*$|^\s*\.\. [\w-]+::")
 _AND_THEN = re.compile(r"\s*(?:&&|;)\s*")
 _EXPORT = "export "
 _PYTHON = re.compile(r"python[\d.]*")
+_IN_QUOTES = re.compile(r"""'([^':;&|<>]*)'|"([^":;&|<>$`]*)\"""")
 _SETTING = r"^{}\s*[=:](.*(?:\n[ \t]+.*)*)"
 
 
@@ -128,15 +129,12 @@ def candidates(files: Folder) -> tuple[TestCommand, ...]:
         whole = set(_table().pytest["whole"])
         parts = {one.words for one in named.values() if (places := _places(one.words)) and not places & whole}
         narrow = parts if source.reads == "quoted" or len(parts) > 1 else set()
-        for one in sorted((one for one in named.values() if one.words not in narrow), key=_plainest):
-            if all(files.exists(word) for word in one.words[:3] if word.endswith(".py")):
+        kept = (one for one in named.values() if one.words not in narrow)
+        # A command that names its runner goes before a task that only sounds like one.
+        for one in sorted(kept, key=lambda one: (not _runs(" ".join(one.words)), len(one.given))):
+            if all(files.exists(word) for word in one.words[:3] if word.endswith(".py") and "=" not in word):
                 found.setdefault(one.given, one)
     return tuple(found.values())
-
-
-def _plainest(one: TestCommand) -> tuple[bool, int]:
-    """A command that names its runner goes before a task that only sounds like one."""
-    return not _runs(" ".join(one.words)), len(one.given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +291,10 @@ def _resolved(files: Folder, command: str, depth: int) -> Iterator[TestCommand]:
     line = " ".join(words)
     if _runs(line) and table.begins.match(line):
         kept = _plain([*words, *shlex.split(variables.pop(_OPTIONS, ""))])
-        if not table.unreadable.search(" ".join(kept)):
+        said = " ".join(kept)
+        for quoted in filter(None, itertools.chain(*_IN_QUOTES.findall(command))):
+            said = said.replace(quoted, "")
+        if not table.unreadable.search(said):
             yield _started(kept, variables)
     elif depth < _DEEPEST and _runs_task(command):
         lines = (leads_to(files, command) or leads_to(files, line)).splitlines()
