@@ -283,12 +283,10 @@ def _filled(line: str) -> str:
     return filled if filled == line else _filled(filled)
 
 
-_OWN_FOLDER = ("toxinidir", "tox_root", "root", "env_site_packages_dir", "envsitepackagesdir")
-"""What is installed in an environment is that of the workspace."""
-
-
 def _value_of(match: re.Match[str]) -> str:
-    known = {"envpython": "python", **dict.fromkeys(_OWN_FOLDER, ".")}
+    # What is installed in an environment is that of the workspace.
+    here = ("toxinidir", "tox_root", "root", "env_site_packages_dir", "envsitepackagesdir")
+    known = {"envpython": "python", **dict.fromkeys(here, ".")}
     return known.get(match[1], (match[2] or "") if match[1] in ("posargs", "args") else "")
 
 
