@@ -182,6 +182,8 @@ class PythonGround(RepairGround):
     """How the last run of the suite ended; None where it did not end by itself."""
     _script: tuple[str, ...] = ()
     """The script of the project's that ran the suite, with its words."""
+    _command: tuple[str, ...] = ()
+    """The words that ran the whole suite."""
 
     def __post_init__(self) -> None:
         self.aim = aim_at(self.request.targets, self.bench.files.walk(), self.bench.files.read)
@@ -208,7 +210,7 @@ class PythonGround(RepairGround):
         return RepairRequest(
             root=self.shop.workspace,
             targets=self.aim.sources,
-            tests=_words(self.request.test_command, self.framework) or chosen,
+            tests=chosen or _words(self.request.test_command or self._command, self.framework),
             script=self._script,
             seconds=seconds,
             workers=self.request.workers,
@@ -277,6 +279,7 @@ class PythonGround(RepairGround):
         if verdict is None:
             runner = StallGuard(self.bench, self.silence)
             verdict = Tests().run(replace(self.subject, runner=runner))
+            self._command = () if self.choice or self.framework != "pytest" else verdict.command
             if any(finding.tool == "unittest" for finding in verdict.findings):
                 self._script = _script(verdict.command)
             self._completed = None if runner.fell_silent else runner.completed
@@ -322,6 +325,9 @@ class PythonGround(RepairGround):
         if detection.framework is None and command is None and self.bench.files.exists("package.json"):
             # The script that it names may say what no dependency and no file does.
             detection = detect(self.bench.files, "npm test")
+        if detection.framework is None and command is None:
+            named = (detect(self.bench.files, one.shown) for one in self.subject.candidates)
+            detection = next((one for one in named if one.framework), detection)
         if detection.framework is None:
             raise NoTests(f"no tests found: {detection.reason}", advice="name the command with --test 'CMD'")
         if detection.framework.name not in PYTHON:

@@ -66,6 +66,22 @@ def test_fix_repairs_the_sources_of_the_workspace_whether_a_copy_is_installed_or
     assert "number + 1" in (pawl.workspace / "src/shop/__init__.py").read_text()
 
 
+@pytest.mark.usefixtures("active_environment")
+def test_fix_runs_the_tests_that_only_ci_can_name(tmp_path):
+    options = "-o python_files='*_checks.py' -o python_functions='check_*' checks"
+    checks = (
+        "from shop import price\n\n\ndef check_price():\n    assert [price(one) for one in (0, 7, 40)] == [1, 8, 41]\n"
+    )
+    files = {
+        ".github/workflows/ci.yml": f"jobs:\n  tests:\n    steps:\n      - run: python -m pytest -v {options}\n",
+        "pyproject.toml": PROJECT["pyproject.toml"],
+        "src/shop/__init__.py": "def price(number):\n    return number - 1\n",
+        "checks/shop_checks.py": checks + checks.partition("\n\n\n")[2].replace("price()", "again()"),
+    }
+    told = laid(tmp_path / "w", files).json("fix")
+    assert (told["outcome"], told["after"]["passed"]) == ("fixed", 2), told
+
+
 @pytest.mark.usefixtures("with_copy")
 def test_tests_that_import_another_copy_prove_nothing(tmp_path):
     lead = "import site\nimport sys\n\nsys.path.insert(0, site.getsitepackages()[0])\n"
