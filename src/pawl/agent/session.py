@@ -396,7 +396,8 @@ class Session:
         # Only a bench can tell of the rest.
         from pawl.checks.verifier import Verifier
 
-        return Verifier(shop=self.shop, test_command=test_command).lacks_program()
+        verifier = Verifier(shop=self.shop, test_command=test_command)
+        return bool(verifier.missing_programs(TestCommand.of(verifier.test_command).words[:1]))
 
     def _recorded(self, order: RunRequest) -> RunCursor:
         if self._order is not None:

@@ -50,10 +50,11 @@ class Baseline:
         return self.again(self._compared(verdict))
 
     def _compared(self, verdict: CheckResult) -> CheckResult:
-        before = self.verdicts.get(verdict.step)
+        known = before = self.verdicts.get(verdict.step)
         if before is None and verdict.standing is Status.FAIL and verdict.findings:
             before = self.measure(verdict.step)
-        stood = [one for one in verdict.findings if one.path and not one.test and self.unchanged(one.path)]
+        asked = () if before is not known else (one for one in verdict.findings if one.path and not one.test)
+        stood = [one for one in asked if self.unchanged(one.path)]
         if not stood and (before is None or before.standing is Status.SKIPPED or not verdict.findings):
             return verdict
         if before is not None and before.standing is not Status.SKIPPED:

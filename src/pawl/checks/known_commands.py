@@ -34,7 +34,7 @@ class TestCommand:
     @classmethod
     def of(cls, given: Sequence[str]) -> TestCommand:
         """The command as it is written, with the assignments before its program."""
-        words = tuple(itertools.dropwhile(_is_assignment, given))
+        words = tuple(itertools.dropwhile(lambda one: "=" in one and one.partition("=")[0].isidentifier(), given))
         return cls(words=words, variables=tuple(given[: len(given) - len(words)])) if words else cls(words=tuple(given))
 
     @property
@@ -63,11 +63,6 @@ class TestCommand:
     def shown(self) -> str:
         assigned = (f"{name}={shlex.quote(value)}" for name, _, value in (one.partition("=") for one in self.variables))
         return " ".join((*assigned, shlex.join(self.words)))
-
-
-def _is_assignment(word: str) -> bool:
-    name, equals, _ = word.partition("=")
-    return bool(equals) and name.isidentifier()
 
 
 def _label(test: str, folder: str) -> str:

@@ -58,7 +58,7 @@ from pawl.core.diagnostic import CheckBegun, CheckResult, Status
 from pawl.core.errors import GitFailed, NotFound, PathRefused, SandboxUnavailable
 from pawl.core.lazy_dataclass import dataclass
 from pawl.workspace.bench import Bench
-from pawl.workspace.benches import brought_along, last_commit, open_bench, uncommitted
+from pawl.workspace.benches import brought_along, last_commit, open_bench, take_back_work, uncommitted
 from pawl.workspace.environments import found_environment
 from pawl.workspace.git import CommandRunner
 from pawl.workspace.masks import hidden_note
@@ -371,10 +371,6 @@ class Verifier:
         steps = steps_of(self.shop.config, files, kinds=kinds, test_command=self.test_command)
         return climb(steps, subject, stop=StopPolicy.NEVER)
 
-    def lacks_program(self) -> bool:
-        """Whether the test command names a program that is nowhere where the command would look for it."""
-        return bool(self.missing_programs(TestCommand.of(self.test_command).words[:1]))
-
     def missing_programs(self, programs: Iterable[str]) -> tuple[str, ...]:
         """Those that a command on a bench does not find."""
         # pytest is run as a module too, and what has a folder in its name may be what the run is to write.
@@ -450,9 +446,13 @@ class Verifier:
         steps = with_absent(steps, verify_settings(self.shop.config).wishes, self.kinds)
         stored = self._baselines.load(self.shop.workspace) if policy is BaselinePolicy.STORED else ()
         baseline = replace(Baseline.of(stored), again=self._second_look(changes))
-        if self.present is not None and policy is BaselinePolicy.STORED:
+        if self.present is None or policy is not BaselinePolicy.STORED:
+            return self._climbed(steps, bench, changes, baseline), bool(stored)
+        names = {one.name for one in steps if one.kind in (CheckKind.TYPES, CheckKind.LINT) and self.present}
+        with _Before(self, (), self._scope(bench.files, self.present)) as before:
+            baseline = replace(baseline, measure=lambda one: before.baseline.measure(one) if one in names else None)
             baseline = replace(baseline, unchanged=outside(self.shop, self.present))
-        return self._climbed(steps, bench, changes, baseline), bool(stored)
+            return self._climbed(steps, bench, changes, baseline), bool(stored)
 
     def _steps(self, files: Folder, changed: Sequence[str]) -> tuple[Placed, ...]:
         """The project's checks, without those that the change cannot concern."""
@@ -547,7 +547,7 @@ class _Suite:
 
 
 class _Before:
-    """The workspace without the change, on a bench that is opened when a check fails with it."""
+    """The workspace without the change, or without uncommitted work, on a bench that is opened when a check fails."""
 
     def __init__(self, verifier: Verifier, known: Iterable[CheckResult], scope: tuple[str, ...] = ()) -> None:
         self._verifier = verifier
@@ -568,6 +568,11 @@ class _Before:
             return verifier.beside.result()
         if self._ready is None:
             bench, provided = self._closing.enter_context(verifier.bench())
+            try:
+                if verifier.present:
+                    take_back_work(verifier.shop, bench)
+            except GitFailed:
+                return None
             steps = steps_of(verifier.shop.config, bench.files, test_command=verifier.test_command)
             keeper = verifier._keeper(bench, provided) if verifier.opened is None else None
             steps = keeper.around(steps) if keeper is not None else steps

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -357,9 +357,15 @@ def uncommitted_paths(shop: Project) -> frozenset[str]:
         return frozenset(path for _, paths in git.changed() for path in paths)
 
 
+def take_back_work(shop: Project, bench: Bench) -> None:
+    """Bring a bench to the last commit; hidden files stay as they are. It fails as `uncommitted` does."""
+    with _comparing(shop, bench) as git:
+        git.take_back(HiddenSearch(shop.tree, replace(shop.guardrails, others=None), shop.listings).hides())
+
+
 @contextmanager
-def _comparing(shop: Project) -> Iterator[Git]:
-    with opened(shop.tree) as repository, open_bench(shop) as bench:
+def _comparing(shop: Project, on: Bench | None = None) -> Iterator[Git]:
+    with opened(shop.tree) as repository, nullcontext(on) if on else open_bench(shop) as bench:
         settings = {**user_values(shop.config.environment, shop.tree, repository), **repository.config}
         yield Git(run=bench.run, repository=repository, head=repository.head().commit, settings=settings)
 

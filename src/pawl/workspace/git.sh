@@ -96,6 +96,12 @@ fetched)
     git -c protocol.allow=always fetch -q --no-tags --no-write-fetch-head --no-auto-gc --depth 1 -- "$1" "+$2:refs/fetched" >&2
     whole refs/fetched
     ;;
+back)
+    # The files as HEAD has them, on a bench.
+    git read-tree HEAD 2> /dev/null || git read-tree --empty
+    for one in "$@"; do rm -f -- "$one" || true; done
+    git ls-files -z -- "$@" | git checkout-index -f -z --stdin
+    ;;
 put) printf '%s\0' "$@" | git update-index -z --index-info; cat "$GIT_INDEX_FILE" ;;
 changed) compared --name-status --find-copies -z "$1" ;;
 diff) tree=$1; shift; compared "$tree" -- "$@" ;;

@@ -199,6 +199,29 @@ def test_findings_in_committed_files_are_old_and_those_in_what_depends_on_new_wo
     assert small("verify").code == 1
 
 
+@pytest.mark.whole
+@pytest.mark.parametrize("moved", [False, True])
+def test_types_that_were_wrong_at_the_last_commit_are_old_also_where_they_use_uncommitted_work(small, moved):
+    work = small.workspace
+    (work / "lib.py").write_text("def one() -> int:\n    return 'one'\n")
+    (work / "user.py").write_text("from lib import one\n\none().upper()\n")
+    (work / "other.py").write_text("from user import one\n")
+    commit(small)
+    (work / "lib.py").write_text("TWO = 2\n\n\ndef one() -> int:\n    return 'one'\n")
+    (work / "new.py").write_text("from lib import one\n")
+    told = small.json("verify", "--only", "types")
+    (types,) = (step for step in told["steps"] if step["step"] == "types")
+    assert (types["standing"], types["findings"]) == ("pass", []) and types["old"] == 2, types
+    if moved:
+        git(work, "mv", "lib.py", "library.py")
+    (work / "new.py").write_text("from lib import one\n\none().lower()\n")
+    told = small.json("verify", "--only", "types", code=1)
+    (types,) = (step for step in told["steps"] if step["step"] == "types")
+    paths = {one["path"] for one in types["findings"]}
+    assert paths == ({"new.py", "user.py", "library.py"} if moved else {"new.py"}), types
+    assert (work / "new.py").exists() and (work / "lib.py").exists() is not moved
+
+
 def test_pytest_s_own_repository_is_tested_as_it_stands_and_cannot_vouch_for_itself(small, project_environment):
     (packages,) = project_environment.glob("lib/python3*/site-packages")
     for name in ("pytest", "_pytest"):
