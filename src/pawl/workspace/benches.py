@@ -315,6 +315,7 @@ def collect(shop: Project, *, days: int | None, backups: int | None) -> Cleaned:
     return Cleaned(entries=entries, bytes_freed=freed, benches=swept, days=retention.days, backups=retention.backups)
 
 
+_PATHS_AT_ONCE = 500
 TOOLS = ("ruff", "ty")
 """Pawl depends on them, so that every workspace can be linted and type-checked."""
 _SCRIPTS = threading.Lock()
@@ -359,8 +360,11 @@ def uncommitted_paths(shop: Project) -> frozenset[str]:
 
 def take_back_work(shop: Project, bench: Bench) -> None:
     """Bring a bench to the last commit; hidden files stay as they are. It fails as `uncommitted` does."""
+    masked = HiddenSearch(shop.tree, replace(shop.guardrails, others=None), shop.listings).hides()
     with _comparing(shop, bench) as git:
-        git.take_back(HiddenSearch(shop.tree, replace(shop.guardrails, others=None), shop.listings).hides())
+        paths = [path for _, each in git.changed() for path in each if not masked(path)]
+        for start in range(0, len(paths), _PATHS_AT_ONCE):
+            git.ask("back", *paths[start : start + _PATHS_AT_ONCE])
 
 
 @contextmanager

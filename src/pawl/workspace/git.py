@@ -485,12 +485,6 @@ class Git:
         for status in words:
             yield status[:1], [next(words) for _ in range(2 if status[:1] in ("R", "C") else 1)]
 
-    def take_back(self, hides: Callable[[str], bool]) -> None:
-        """Bring the files to HEAD, those aside that are hidden: of a bench, never of the workspace."""
-        paths = [path for _, each in self.changed() for path in each if not hides(path)]
-        for part in _parts(paths):
-            self.ask("back", *part)
-
     @property
     def _start(self) -> str:
         return self.head or hashlib.new(self.repository.algorithm, b"tree 0\0", usedforsecurity=False).hexdigest()
