@@ -183,7 +183,7 @@ class PythonGround(RepairGround):
     _script: tuple[str, ...] = ()
     """The script of the project's that ran the suite, with its words."""
     _command: tuple[str, ...] = ()
-    """The words that ran the whole suite."""
+    """The words that ran the suite of pytest."""
 
     def __post_init__(self) -> None:
         self.aim = aim_at(self.request.targets, self.bench.files.walk(), self.bench.files.read)
@@ -206,11 +206,10 @@ class PythonGround(RepairGround):
 
     def request_for(self, mend: Sequence[str], seconds: float) -> RepairRequest:
         """Asks the engine to make these tests pass, or to look at all of them."""
-        chosen = self.choice.files if self.choice and self.framework == "pytest" else ()
         return RepairRequest(
             root=self.shop.workspace,
             targets=self.aim.sources,
-            tests=chosen or _words(self.request.test_command or self._command, self.framework),
+            tests=_words(self.request.test_command or self._command, self.framework),
             script=self._script,
             seconds=seconds,
             workers=self.request.workers,
@@ -279,7 +278,7 @@ class PythonGround(RepairGround):
         if verdict is None:
             runner = StallGuard(self.bench, self.silence)
             verdict = Tests().run(replace(self.subject, runner=runner))
-            self._command = () if self.choice or self.framework != "pytest" else verdict.command
+            self._command = verdict.command if self.framework == "pytest" else ()
             if any(finding.tool == "unittest" for finding in verdict.findings):
                 self._script = _script(verdict.command)
             self._completed = None if runner.fell_silent else runner.completed
@@ -322,12 +321,11 @@ class PythonGround(RepairGround):
         """The framework, which must be one that the reflex can work with."""
         command = shlex.join(self.request.test_command) if self.request.test_command else None
         detection = detect(self.bench.files, command)
-        if detection.framework is None and command is None and self.bench.files.exists("package.json"):
-            # The script that it names may say what no dependency and no file does.
-            detection = detect(self.bench.files, "npm test")
         if detection.framework is None and command is None:
-            named = (detect(self.bench.files, one.shown) for one in self.subject.candidates)
-            detection = next((one for one in named if one.framework), detection)
+            # A command that the project names may say what no dependency and no file does.
+            named = (*(one.shown for one in self.subject.candidates), "npm test")
+            found = (detect(self.bench.files, one) for one in named)
+            detection = next((one for one in found if one.framework), detection)
         if detection.framework is None:
             raise NoTests(f"no tests found: {detection.reason}", advice="name the command with --test 'CMD'")
         if detection.framework.name not in PYTHON:
@@ -448,13 +446,9 @@ def is_uncollected(finding: Diagnostic) -> bool:
 
 def _words(test_command: Sequence[str], framework: str) -> tuple[str, ...]:
     """The words that the user's command passes to the framework; none when it only leads to it."""
-    words = list(test_command)
-    if len(words) == 1 and " " in words[0]:
-        words = shlex.split(words[0])
-    for number, word in enumerate(words):
-        if word.rsplit("/", 1)[-1] in (framework, "py.test"):
-            return tuple(words[number + 1 :])
-    return ()
+    words = shlex.split(test_command[0]) if len(test_command) == 1 else list(test_command)
+    names = [word.rpartition("/")[2] for word in words]
+    return next((tuple(words[at:]) for at, name in enumerate(names, 1) if name in (framework, "py.test")), ())
 
 
 def _script(command: Sequence[str]) -> tuple[str, ...]:
