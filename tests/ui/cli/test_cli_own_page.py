@@ -159,8 +159,14 @@ class OwnTab:
 
 
 @pytest.fixture
-def own(project: Project, script: Script) -> Callable[..., Any]:
+def own(project: Project, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     pawl = project({"a.txt": "mine\n"})
+    # A browser, whether the machine has one or not: what smokes here starts none.
+    browser = tmp_path / "programs/chromium"
+    browser.parent.mkdir()
+    browser.write_text("#!/bin/sh\n")
+    browser.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{browser.parent}:{os.environ['PATH']}")  # noqa: TID251
 
     @contextmanager
     def opened(talk: str = "", files: dict[str, str] = FILES, words: tuple[str, ...] = ()) -> Iterator[OwnTab]:
