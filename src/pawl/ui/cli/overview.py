@@ -63,8 +63,8 @@ try:  pawl setup
       pawl undo
 
 exit codes:
-  0 done   1 failed   2 usage error   4 waits for your approval
-  5 partly done   6 made but unverified
+  0 done   1 failed   2 usage error   3 several patches pass: choose one
+  4 waits for your approval   5 partly done   6 made but unverified
   41 key missing or refused   42 invalid request   44 no sandbox here
   52 invalid settings   53 no turns or time left   54 over budget
   75 busy, try again   130 interrupted   143 terminated
