@@ -307,6 +307,36 @@ def test_a_change_in_conflict_goes_back_to_the_agent_once_and_then_to_the_user(
     assert (root / "list.txt").read_text() == "yours\n"
 
 
+@pytest.mark.whole
+@pytest.mark.spec("A4")
+def test_a_change_in_conflict_is_made_again_over_what_stands_there_now(
+    repository: Pawl, tmp_path: Path, state_directory: Path
+):
+    root = repository.workspace
+    (root / "list.txt").write_text("first\n")
+
+    def turn(match: object, name: str, **words: str) -> str:
+        calls = [{"name": name, "arguments": {"path": "list.txt", **words}}]
+        return json.dumps({"match": match, "times": 0, "answer": {"text": "", "calls": calls}})
+
+    turns = [
+        turn({"step": 0}, "file_read"),
+        turn({"step": 1, "tool": "first"}, "strict_patch", old="first", new="mine"),
+        turn({"step": 1, "tool": "yours"}, "strict_patch", old="yours", new="yours and mine"),
+        json.dumps({"times": 0, "answer": "Done."}),
+    ]
+    (tmp_path / "patch.jsonl").write_text("\n".join(turns))
+    assert repository("queue", "add", "change the list", "--model", f"scripted:{tmp_path / 'patch.jsonl'}").code == 0
+    with writer_lock(state_directory / "locks", f"{root} landing"):
+        process = subprocess.Popen([*PAWL, "queue", "run"], cwd=root)
+        _when_all_are_at("deliver", state_directory)
+        (root / "list.txt").write_text("yours\n")
+    assert process.wait() == 0
+    assert (root / "list.txt").read_text() == "yours and mine\n"
+    said = repository("queue", "show", "1")
+    assert "job 1: done" in said.lines and "sent back: once" in said.out, said
+
+
 def _when_work_is_kept(state: Path) -> None:
     """Waits until the run of the only job has a change of its bench in the store."""
     with Store.open(state) as store:

@@ -345,6 +345,7 @@ def _show(shop: Project, jobs: JobQueue, call: Call) -> int:
     lines += [f"after: {', '.join(after)}"] if after else []
     lines += [f"requires: {', '.join(job.requires)}"] if job.requires else []
     lines += [f"run: {job.run} (attempt {job.attempts})"] if job.run else []
+    lines += ["sent back: once, since what was promoted meanwhile was in conflict with it"] if job.sent_back else []
     lines += [f"verdict: {job.verdict}"] if job.verdict else []
     lines += [f"entry: {job.entry}"] if job.entry is not None else []
     lines += [f"reason: {job.reason}"] if job.reason else []
