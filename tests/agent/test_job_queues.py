@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -425,6 +426,37 @@ def test_a_job_that_is_promoted_at_this_moment_is_not_taken_over(server: Queue):
         assert taken(other) is None
     assert taken(other).lease > mine.lease
     other.server.close()
+
+
+@ON_A_SERVER
+@pytest.mark.parametrize("added", [True, False], ids=["added", "after both"])
+def test_what_follows_a_job_that_ends_at_this_moment_is_carried(server: Queue, added: bool):
+    (first, other), last = server.add([job(), job()]), 3
+    both = tuple(JobDependency(job=one) for one in (first, other))
+    if not added:
+        server.add([job(after=both)])
+    mine, second = taken(server), taken(server)
+    if added:
+        server.end(second.held, DONE)
+
+    def end() -> None:
+        with Store.open(server.store.path.parent) as store:
+            made = server.server.again()
+            Queue(store, made).worker().end(mine.held, DONE)
+            made.close()
+
+    thread = threading.Thread(target=end)
+    with server.server.transaction():
+        if added:
+            server.add([job(after=both)])
+        else:
+            server.worker().end(second.held, DONE)
+        thread.start()
+        stands = "SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'advisory'"
+        while thread.is_alive() and not server.server.rows(stands):
+            threading.Event().wait(0.01)
+    thread.join()
+    assert taken(server).id == last
 
 
 @pytest.mark.parametrize(

@@ -352,8 +352,8 @@ class ServerQueue:
         return self.store.runs.value(run, _OF_JOB) == [lease.queue.partition("/")[0], lease.job]
 
     def end(self, lease: Lease, end: JobEnd) -> None:
-        """The job has ended, once."""
-        with self.server.transaction():
+        """The job has ended, once. In line with those who add: what follows it is seen by one of them."""
+        with self._turning():
             words = {"outcome": end.outcome, "verdict": end.verdict, "entry": end.entry, "why": stored_text(end.reason)}
             row = self._held(
                 lease,
@@ -573,8 +573,12 @@ class ServerQueue:
 
     def _settle_answered(self) -> None:
         """Runs that waited were answered on this machine, and carried on by whoever answered them."""
-        waiting = "SELECT * FROM pawl_job WHERE state = 'waiting' AND home = %s FOR UPDATE SKIP LOCKED"
-        for row in self.server.rows(waiting, (self.home,)):
+        waiting = "SELECT * FROM pawl_job WHERE state = 'waiting' AND home = %s"
+        found = self.server.rows(waiting, (self.home,))
+        if all(self.store.runs.state(one["run"]) is RunState.WAITING for one in found):
+            return
+        self.server.rows("SELECT pg_advisory_xact_lock(%s)", (_CLAIM,))
+        for row in self.server.rows(f"{waiting} FOR UPDATE SKIP LOCKED", (self.home,)):
             state = self.store.runs.state(row["run"])
             if state is RunState.ENDED:
                 outcome = JobOutcome.of(self.store.runs.get(os.fsdecode(bytes(row["workspace"])), row["run"]).delivery)
