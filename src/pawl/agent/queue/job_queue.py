@@ -329,22 +329,19 @@ def _in_order(queue: JobQueue, jobs: Sequence[_NamedJob]) -> list[int]:
 
 
 def _objects(lines: str) -> Iterator[tuple[int, Mapping[str, object]]]:
-    for number, text in enumerate(lines.splitlines(), 1):
-        if not text.strip():
+    for number, written in enumerate(lines.splitlines(), 1):
+        if not written.strip():
             continue
         try:
-            line = json.loads(text)
+            line = json.loads(written)
         except (ValueError, RecursionError) as error:
             raise UsageError(f"line {number} is not JSON: {error}") from error
-        if not isinstance(line, dict) or not _is_request(line.get("request")) or set(line) - _LINE:
+        text = line.get("request") if isinstance(line, dict) else None
+        if not isinstance(text, str) or not text.strip() or set(line) - _LINE:
             raise UsageError(
                 f"line {number} is not a job", advice=f"an object with request, and any of {', '.join(sorted(_LINE))}"
             )
         yield number, line
-
-
-def _is_request(text: object) -> bool:
-    return isinstance(text, str) and bool(text.strip())
 
 
 def _terms(
