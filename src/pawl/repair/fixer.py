@@ -20,6 +20,7 @@ from pawl.code.languages import is_test
 from pawl.core.change import ChangeSet, EntryKind
 from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Location, Status
 from pawl.core.errors import CannotFix, Conflicted, PromotionFailed, ProtectedRefused, Refused
+from pawl.core.execution import Ending
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import plain
 from pawl.repair.ground import ENDS, PythonGround, failing_tests, is_uncollected, shown, start_script
@@ -296,13 +297,12 @@ class _Fixer(RepairStrategy[PythonGround]):
             else:
                 self.ground.listen(event)
 
-        request = self.ground.request_for(tests, max(1.0, seconds))
-        done = self.ground.run_engine(request, take)
+        done = self.ground.run_engine(self.ground.request_for(tests, max(1.0, seconds)), take)
         if not ended:
+            status = RepairStatus.OUT_OF_TIME if done.ending is Ending.TIMED_OUT else RepairStatus.ENGINE_FAILED
             said = done.stderr.text.strip().splitlines()[-1:] or [f"it ended with code {done.code}"]
-            return RepairEnded(status=RepairStatus.ENGINE_FAILED, seconds=done.seconds, error=said[0])
+            return RepairEnded(status=status, seconds=done.seconds, error=said[0])
         if ended[0].status is RepairStatus.NOTHING_FAILS:
-            # They failed a moment ago.
             self._note_unsteady("flaky", tests)
         return ended[0]
 

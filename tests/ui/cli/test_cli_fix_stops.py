@@ -131,3 +131,16 @@ def test_what_the_user_changes_meanwhile_is_merged_or_the_patch_is_kept(project:
     assert "pawl: the patch could not be promoted: you changed 'app.py' meanwhile, in the same place" in err
     assert "it is kept: see it with 'pawl diff 2', promote it with 'pawl promote 2'" in err
     assert "+    return number + 1" in pawl("diff", "2").out
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("active_environment")
+def test_an_engine_that_does_not_come_to_its_end_has_run_out_of_time(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "config.toml").write_text("fix_seconds = 2\n")
+    monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
+    held = "import sys\nimport threading\n\nif 'reflex_inside' in sys.modules:\n    threading.Event().wait()\n"
+    pawl = project({**BROKEN, "conftest.py": held, "pytest.ini": "[pytest]\n"})
+    told = pawl.json("fix", code=1)
+    assert told["reason"] == "time ran out before a patch was found", told
