@@ -19,6 +19,7 @@ from pawl.checks.evidence import (
     reaching_for_tests,
     renamed_in,
     silencing,
+    taken_away,
 )
 from pawl.checks.special_cases import literals_of, special_cases
 from pawl.checks.test_strength import weakened
@@ -454,7 +455,18 @@ def test_what_silences_a_check_is_told_from_what_mends_it(path: str, before: str
         ("a.ts", "let one: string;", "let one: any;", True),
         ("a.ts", "let one: string;", "let one: number; // any number", False),
         ("a.py", "def f(a: int) -> int: ...", "def f(a: int): ...", True),
-        ("a.py", "def f(a: int) -> int: ...", "def g(): ...", False),
+        ("a.ts", "return one.name;", "return one!.name;", True),
+        ("a.ts", "return one.name;", "return one.name !== two;", False),
+        ("a.ts", "return one.name;", "return (one as Required<One>).name;", True),
+        ("a.ts", "import { one } from 'a';", "import { one as two } from 'a';", False),
+        ("a.ts", "return one;", "return JSON.parse(JSON.stringify(one));", True),
+        ("a.ts", "return one;", "function sure(one: One): one is Two { return true; }", True),
+        ("a.ts", "function f(): string {}", "const f: Function = () => {}", True),
+        ("a.ts", "import { a } from 'b';", "declare module 'b';", True),
+        ("a.py", "return one", "return getattr(one, 'name')", True),
+        ("a.py", "from a import b", "if not TYPE_CHECKING:\n    from a import b", True),
+        ("a.py", "def f(a: int) -> int: ...", "def g(a: int) -> int: ...", False),
+        ("a.py", "def f(a: int) -> int: ...", "def f(a: int) -> int: ...\ndef g(b): ...", True),
         ("a.py", "def f(a: int) -> int: ...", "def f(a: int) -> str: ...", False),
     ],
 )
@@ -462,6 +474,40 @@ def test_code_that_has_no_types_hides_their_errors(path: str, before: str, after
     blobs = MemoryBlobs()
     nodes = (Node.file(blobs.put(text.encode())) for text in (before, after))
     assert silencing(ChangeSet.of([Change(path, *nodes)]), blobs, types=True) == ({path} if hides else set())
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after", "words", "gone"),
+    [
+        ("a.py", "def f(): ...\ndef g(): ...", "def f(): ...", "fix a.py", True),
+        ("a.py", "def f(): ...\ndef g(): ...", "def f(): ...\ndef h(): ...", "fix a.py", False),
+        ("a.py", "def f(): ...\ndef g(): ...", "def f(): ...", "fix a.py, delete g", False),
+        ("a.py", "def f(): ...\ndef _g(): ...", "def f(): ...", "fix a.py", False),
+        ("a.py", "LIMIT: int = 'a'\n", "", "fix a.py", True),
+        ("a.py", "print(1", None, "fix a.py", True),
+        ("a.ts", "export const f = 1;\nconst g = 2;", "export const f = 1;", "fix a.ts", False),
+        ("a.ts", "export default function f() {}", "", "fix a.ts", True),
+        ("a.js", "exports.f = 1;\n", "\n", "fix a.js", True),
+        ("a.go", "func (one T) Name() {}\n", "\n", "fix a.go", True),
+        ("a.go", "func name() {}\n", "\n", "fix a.go", False),
+        ("a.md", "def f(): ...", "", "fix a.md", False),
+    ],
+)
+def test_what_was_found_in_code_that_is_gone_is_not_fixed(
+    path: str, before: str, after: str | None, words: str, *, gone: bool
+):
+    blobs = MemoryBlobs()
+    stood, stands = (None if one is None else Node.file(blobs.put(one.encode())) for one in (before, after))
+    assert bool(taken_away(ChangeSet.of([Change(path, stood, stands)]), blobs, words)) == gone
+
+
+def test_code_that_was_moved_is_not_gone():
+    blobs = MemoryBlobs()
+    code = Node.file(blobs.put(b"package a\n\nfunc Name() {}\n"))
+    moved = ChangeSet.of([Change("a.go", code, None), Change("b.go", None, code)])
+    elsewhere = ChangeSet.of([Change("a.go", code, None), Change("a_windows.go", None, code)])
+    assert taken_away(moved, blobs, "fix the build") == ()
+    assert len(taken_away(elsewhere, blobs, "fix the build")) == 1
 
 
 ASKS = (

@@ -6,6 +6,7 @@ import configparser
 import functools
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
@@ -179,6 +180,7 @@ def silencing(changes: ChangeSet, blobs: BlobReader, *, types: bool = False) -> 
         or _changes_part(one, blobs, table["parts"])
         or (one.path.endswith(_CODE) and silent(one))
         or (types and one.path.endswith(".pyi") and one.before is None)
+        or (types and one.path.endswith((".ts", ".tsx", ".mts")) and one.after is None)
     )
 
 
@@ -307,6 +309,32 @@ def reaching_for_tests(
             if len(places) > len(pattern.findall(before)):
                 line = after.count("\n", 0, places[-1]) + 1
                 found.append(f"{change.path}:{line} {what}")
+    return tuple(found)
+
+
+def taken_away(changes: ChangeSet, blobs: BlobReader, words: str) -> tuple[str, ...]:
+    """A line for each definition that a change takes out of the product and puts nowhere else, and for each file: what
+    was found there is gone with it, and not fixed. A new name of its kind renames it; words may ask for it."""
+    table = _table().checks
+    if re.search(table["removes"], words, re.IGNORECASE):
+        return ()
+    defines = re.compile(table["defines"], re.MULTILINE)
+
+    def defined(path: str, node: Node | None) -> set[tuple[int | None, str]]:
+        """The kind of each definition, and its name."""
+        code = path.endswith(_CODE) and re.search(table["unbuilt"], path) is None
+        matches = defines.finditer(text_of(node, blobs) or "") if code else ()
+        return {(one.lastindex, one[one.lastindex or 0]) for one in matches}
+
+    sides = [(one, defined(one.path, one.before), defined(one.path, one.after)) for one in changes]
+    now = {name for _, _, after in sides for name in after}
+    found = []
+    for one, before, after in sides:
+        left = Counter(kind for kind, _ in before - now) - Counter(kind for kind, _ in after - before)
+        gone = sorted(name for kind, name in before - now if kind in left)
+        if gone or (one.after is None and one.path.endswith(_CODE) and not before):
+            what = ": ".join(filter(None, (one.path, ", ".join(gone[:3]))))
+            found.append(f"{what} was taken away, and with it what was found there")
     return tuple(found)
 
 

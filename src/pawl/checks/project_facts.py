@@ -107,13 +107,10 @@ def _called(script: str) -> str:
         calls = [node for node in ast.walk(read_python(script)) if isinstance(node, ast.Call)]
     except Unreadable:
         return ""
-    named = (one for call in calls if _is_setup(call.func) for one in call.keywords if one.arg == "name")
+    setups = (one for one in calls if ast.unparse(one.func).rpartition(".")[2] == "setup")
+    named = (one for call in setups for one in call.keywords if one.arg == "name")
     values = (one.value.value for one in named if isinstance(one.value, ast.Constant))
     return next((value for value in values if isinstance(value, str)), "")
-
-
-def _is_setup(called: ast.expr) -> bool:
-    return "setup" in (getattr(called, "id", ""), getattr(called, "attr", ""))
 
 
 def _python_requirements(data: Mapping[str, Any]) -> Iterator[str]:

@@ -57,7 +57,7 @@ def is_same_code(before: str | None, after: str | None) -> bool:
 
 
 def has_fewer_types(before: str, after: str) -> bool:
-    """Whether a function of Python has lost annotations."""
+    """Whether a function of Python has lost annotations, or a new one has none where others have."""
 
     def annotated(text: str) -> Counter[str]:
         found: Counter[str] = Counter()
@@ -70,8 +70,9 @@ def has_fewer_types(before: str, after: str) -> bool:
         return found
 
     try:
-        now = annotated(after)
-        return any(now[name] < number for name, number in annotated(before).items() if name in now)
+        then, now = annotated(before), annotated(after)
+        bare = then.total() > 0 and any(number == 0 and name not in then for name, number in now.items())
+        return bare or any(now[name] < number for name, number in then.items() if name in now)
     except Unreadable:
         return False
 

@@ -32,6 +32,7 @@ from pawl.checks.evidence import (
     script_of,
     settings_of_commands,
     silencing,
+    taken_away,
     weaker_tests,
 )
 from pawl.checks.known_commands import TestCommand, known_commands
@@ -251,6 +252,7 @@ class Verifier:
             edited=edited_tests(own.without(tests), blobs, ran),
             reaching=(
                 *reaching_for_tests(rest.without(laid), blobs, self.words, exits=bool(asked) or not before.ran),
+                *(taken_away(rest.without(laid), blobs, self.words) if self.mends else ()),
                 *report.answers,
                 *deciding_files(
                     changes.without(laid), (self.test_command, before.command, *asked), scripts, self.words

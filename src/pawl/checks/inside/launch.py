@@ -154,8 +154,11 @@ class TestWatch:
         return sys.monitoring.DISABLE  # type: ignore[attr-defined]
 
     def pytest_configure(self, config: "Any") -> None:
-        """A file that cannot be loaded is told, and keeps no other test from running."""
+        """No file that cannot be loaded, no memory of an earlier run (`--lf`), no failure keeps a test from running."""
         config.option.continue_on_collection_errors = True
+        config.option.lf = config.option.stepwise = config.option.stepwise_skip = False
+        if not any(word.startswith(("-x", "--exitfirst", "--maxfail")) for word in sys.argv[1:]):
+            config.option.maxfail = 0
 
     def pytest_itemcollected(self, item: "Any") -> None:
         self._collected.setdefault(item.nodeid, False)
@@ -244,6 +247,7 @@ class TestWatch:
             raise SystemExit(f"{sys.executable}: No module named pytest") from error
         mark = config.hookimpl(hookwrapper=True, tryfirst=True)
         mark(TestWatch.pytest_runtest_makereport)
+        config.hookimpl(tryfirst=True)(TestWatch.pytest_configure)
         plain = config._prepareconfig
 
         def prepare(args: "Any" = None, plugins: "Any" = None, **more: "Any") -> "Any":
