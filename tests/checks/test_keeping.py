@@ -5,12 +5,14 @@ import dataclasses
 import pytest
 from world import lay
 
-from pawl.checks.cache import Keeper, contents_of
+from pawl.checks.cache import Keeper, contents_of, surroundings
 from pawl.checks.ladder import Placed
 from pawl.checks.project_facts import CheckKind
 from pawl.checks.steps import failed, passed, skipped
 from pawl.checks.verifier import Verifier
 from pawl.core.diagnostic import CheckBegun, CheckResult, Diagnostic, Status
+from pawl.core.errors import OutOfTime
+from pawl.sandbox.cancel import CancelToken
 from pawl.settings.config import load
 from pawl.workspace.benches import CommandRequest, run_on_bench
 from pawl.workspace.project import Project
@@ -35,6 +37,13 @@ RAN: list[str] = []
 @pytest.fixture(autouse=True)
 def _nothing_ran():
     RAN.clear()
+
+
+def test_looking_at_what_surrounds_a_project_ends_when_the_time_is_up(subject):
+    here = subject(FILES)
+    assert surroundings(here, frozenset(), None, CancelToken(seconds=900)) is not None
+    with pytest.raises(OutOfTime):
+        surroundings(here, frozenset(), None, CancelToken(seconds=0))
 
 
 class Shelf(dict):

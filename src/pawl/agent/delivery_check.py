@@ -4,7 +4,7 @@ tools. Asked where the request has several parts or no test proves what it asks 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,8 @@ from pawl.agent.intents import (
 from pawl.agent.nodes import PASSED_OVER, Workbench
 from pawl.agent.record import Fulfilment
 from pawl.agent.routes import NodeOutcome
+from pawl.checks.evidence import is_prose
+from pawl.checks.project_facts import text
 from pawl.checks.test_commands import TreeFolder
 from pawl.checks.verdict import MOST_TOLD, Evidence, failing
 from pawl.code.languages import is_test
@@ -110,17 +112,29 @@ def _is_unproved(bench: Workbench) -> bool:
         return bench.record.order.approval is Approval.NEVER
     if not data.witnessed or data.own_only:
         return True
-    return bool(_left(bench))
+    return bool(_left(bench)[0])
 
 
-def _left(bench: Workbench) -> tuple[str, ...]:
-    """Tests that fail still although the words of the request, as far as they can be read, may want them to pass."""
+def _left(bench: Workbench) -> tuple[tuple[str, ...], str]:
+    """Tests that fail still although some words, as far as they can be read, may want them to pass; and these words: of
+    the request, or of a document that it names."""
     record = bench.record
     kept = record.evidence(record.data.verified)
-    if kept is None or demanded(record.order.text).all_tests or not unclear(record.order.text):
-        return ()
+    if kept is None or demanded(record.order.text).all_tests:
+        return (), ""
     checked = typed(Evidence, kept).checked
-    return failing(one for suite in checked.suites for one in suite.old)
+    said = unclear(record.order.text) or next(_ordered(bench, checked.paths), "")
+    return failing(one for suite in checked.suites for one in suite.old) if said else (), said
+
+
+def _ordered(bench: Workbench, changed: Collection[str]) -> Iterator[str]:
+    """What documents say of failing tests, where the request names them and they are not what was to be changed."""
+    for path in mentioned(bench.record.order.text):
+        told = text(TreeFolder(bench.shop.tree), path) if is_prose(path) and path not in changed else ""
+        demand = demanded(told)
+        words = ", ".join(demand.files or demand.tests) or "all tests" if demand.all_tests or demand.files else ""
+        if words := words or unclear(told):
+            yield f"{path}: {words}"
 
 
 def _asked(bench: Workbench, changes: ChangeSet, parts: tuple[str, ...]) -> Fulfilment:
@@ -131,9 +145,9 @@ def _asked(bench: Workbench, changes: ChangeSet, parts: tuple[str, ...]) -> Fulf
     if len(parts) > 1:
         lines += ["the parts; begin each thing that remains with the number of its part:"]
         lines += [f"{number}. {part}" for number, part in enumerate(parts, 1)]
-    fails = _left(bench) if changes else ()
+    fails, said = _left(bench) if changes else ((), "")
     if fails:
-        lines += [f"tests that fail still, as before: {', '.join(fails[:MOST_TOLD])}"]
+        lines += [f"tests that fail still, as before: {', '.join(fails[:MOST_TOLD])}; words on tests: {said!r}"]
     what = (
         ("the change:", shown_diff(bench.shop, changes))
         if changes
@@ -163,7 +177,7 @@ def _asked(bench: Workbench, changes: ChangeSet, parts: tuple[str, ...]) -> Fulf
         remaining += (f"{fails[0]} fails still",)
     done = value.state == "DONE" and not remaining
     if done and fails and value.tests_left == "none":
-        told = f"{fails[0]} fails still, and nothing says whether it may: {unclear(record.order.text)!r}"
+        told = f"{fails[0]} fails still, and nothing says whether it may: {said!r}"
         return replace(empty, error=told)
     open_ones = {match[1] if (match := _NUMBER.match(one)) else None for one in remaining}
     shown = len(parts) - len(open_ones) if len(parts) > 1 and None not in open_ones else 0

@@ -24,6 +24,7 @@ from pawl.core.execution import Ending
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted
 from pawl.core.typed import Unreadable, read_json
+from pawl.sandbox.cancel import CancelToken, raise_if_stopped
 from pawl.settings.files import workspace_key, write_private
 
 MOST = 1000
@@ -193,16 +194,17 @@ _SAYS_ITS_VERSION: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-def surroundings(subject: Subject, paths: Collection[str], search_path: str | None = None) -> str | None:
+def surroundings(what: Subject, paths: Collection[str], searched: str | None, stop: CancelToken | None) -> str | None:
     """A digest of them; None where they are too many to tell, or lie where nobody looks because a workspace says so."""
     digest = hashlib.sha256(__version__.encode())
-    python = _python(subject) if any(path.endswith(".py") for path in paths) else []
-    outside = _outside(subject, python[1:], search_path)
+    python = _python(what) if any(path.endswith(".py") for path in paths) else []
+    outside = _outside(what, python[1:], searched)
     if outside is None:
         return None
-    files = itertools.chain(stamps(subject.workspace, frozenset(paths)), *map(stamps, outside))
-    parts = itertools.chain(_tools(subject), _versions(subject, paths), python, files)
+    files = itertools.chain(stamps(what.workspace, frozenset(paths)), *map(stamps, outside))
+    parts = itertools.chain(_tools(what), _versions(what, paths), python, files)
     for number, part in enumerate(parts):
+        raise_if_stopped(stop)
         if number > _MOST:
             return None
         digest.update(part.encode("utf-8", "surrogatepass") + b"\0")

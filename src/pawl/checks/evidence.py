@@ -7,7 +7,7 @@ import functools
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -312,12 +312,12 @@ def reaching_for_tests(
     return tuple(found)
 
 
-def taken_away(changes: ChangeSet, blobs: BlobReader, words: str) -> tuple[str, ...]:
+def taken_away(changes: ChangeSet, blobs: BlobReader, words: str) -> Iterator[str]:
     """A line for each definition that a change takes out of the product and puts nowhere else, and for each file: what
     was found there is gone with it, and not fixed. A new name of its kind renames it; words may ask for it."""
     table = _table().checks
     if re.search(table["removes"], words, re.IGNORECASE):
-        return ()
+        return
     defines = re.compile(table["defines"], re.MULTILINE)
 
     def defined(path: str, node: Node | None) -> set[tuple[int | None, str]]:
@@ -328,14 +328,12 @@ def taken_away(changes: ChangeSet, blobs: BlobReader, words: str) -> tuple[str, 
 
     sides = [(one, defined(one.path, one.before), defined(one.path, one.after)) for one in changes]
     now = {name for _, _, after in sides for name in after}
-    found = []
     for one, before, after in sides:
         left = Counter(kind for kind, _ in before - now) - Counter(kind for kind, _ in after - before)
         gone = sorted(name for kind, name in before - now if kind in left)
         if gone or (one.after is None and one.path.endswith(_CODE) and not before):
             what = ": ".join(filter(None, (one.path, ", ".join(gone[:3]))))
-            found.append(f"{what} was taken away, and with it what was found there")
-    return tuple(found)
+            yield f"{what} was taken away, and with it what was found there"
 
 
 def hollow_answers(changes: ChangeSet, blobs: BlobReader, mended: Iterable[str], files: Folder) -> tuple[str, ...]:

@@ -523,7 +523,7 @@ class Verifier:
         subject = self.subject(bench.files, bench)
         contents = contents_of(subject.files)
         found = found_environment(self.shop.config, self.shop.workspace)
-        environment = surroundings(subject, contents.keys(), self.shop.config.search_path)
+        environment = surroundings(subject, contents.keys(), self.shop.config.search_path, self.shop.stop)
         if environment is None:
             return None
         environment += "".join((*(one.key for one in provided), *found.variables))

@@ -113,6 +113,13 @@ PHASES = {
         (turn("", {"name": "lsp_diagnostics", "arguments": {"paths": ["greet.go"]}}), turn("done")),
         stub="gopls",
     ),
+    "service": Phase(
+        ("do", "session", "verify"),
+        PROVED,
+        settings='[[verify.service]]\nname = "db"\nstart = "sleep 900"\nready = "sleep 900"\nseconds = 600\n',
+    ),
+    "MCP server": Phase(WORKS, PROVED, settings='[mcp.servers.slow]\ncommand = "sleep"\nargs = ["900"]\nhost = true\n'),
+    "test command": Phase(("do", "-p", "fix", "verify"), PROVED, more=("--test", "sleep 900")),
     "hook at the start": Phase((*WORKS, "ask", "approve"), PROVED, settings=HOOKS.format("SessionStart")),
     "hook at a call": Phase(WORKS, PROVED, settings=HOOKS.format("PreToolUse")),
     "hook at the end": Phase(("do", "-p"), PROVED, settings=HOOKS.format("Stop")),
