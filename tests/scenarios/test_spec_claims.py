@@ -200,6 +200,25 @@ def test_a_task_whose_change_was_promoted_and_undone_is_done_again(story: SpecSt
 
 
 @pytest.mark.spec("E11")
+@pytest.mark.parametrize("by", ["pawl undo", "git"])
+def test_a_wave_that_was_taken_back_is_done_again_and_not_ticked_without_its_change(story: SpecStory, by: str):
+    # Nothing demands a proof, so that nothing but the change says that the task was done.
+    begun(story, PLAIN, *write(("stats/words.py", WORDS), user="T001"))
+    words = ("execute", "--accept-unverified")
+    assert story.spec(*words).code == 0 and standings(story) == {"T001": "done"}
+    if by == "git":
+        story.git("reset", "-q", "--hard", "HEAD~1")
+    else:
+        assert story.pawl("undo").code == 0
+        story.git("commit", "-qam", "Take it back")
+    assert standings(story) == {"T001": "open"}
+    said = story.spec(*words)
+    assert said.code == 0 and standings(story) == {"T001": "done"}, said
+    assert story.git("show", "HEAD:stats/words.py") == WORDS
+    assert len({one["run"] for one in story.runs()}) == 2
+
+
+@pytest.mark.spec("E11")
 def test_another_task_under_a_number_that_was_proved_is_not_proved(story: SpecStory):
     begun(story, PLAIN, *write(("stats/words.py", WORDS), ("tests/test_words.py", TEST_WORDS), user="T001"))
     assert story.spec("execute").code == 0 and standings(story) == {"T001": "proved"}

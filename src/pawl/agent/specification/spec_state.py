@@ -12,6 +12,7 @@ from dataclasses import field, replace
 from decimal import Decimal
 from enum import StrEnum
 
+from pawl.agent.record import RunRecord
 from pawl.agent.specification.analysis import UNCLEAR, FindingLevel, SpecFinding, coverage, drift
 from pawl.agent.specification.spec_folder import PARTS, SpecFolder
 from pawl.agent.specification.task_list import SpecTask
@@ -253,10 +254,14 @@ def run_state(spec: SpecFolder, run: str) -> RunState | None:
 
 
 def has_delivered(spec: SpecFolder, run: str) -> bool:
-    """Whether the run has ended well, and nobody has undone what it made."""
-    made = spec.shop.entries(run=run)
-    stands = not made or any(one.active and one.state is EntryState.DONE for one in made)
-    return stands and spec.shop.store.runs.get(spec.shop.workspace, run).delivery is DeliveryState.DONE
+    """Whether the run has ended well by itself, and nobody has undone what it made. One that its wave has delivered
+    ticked its task: where that is open again, somebody wants it anew."""
+    row = spec.shop.store.runs.get(spec.shop.workspace, run)
+    if row.delivery is not DeliveryState.DONE:
+        return False
+    if made := spec.shop.entries(run=run):
+        return any(one.active and one.state is EntryState.DONE for one in made)
+    return RunRecord(spec.shop, row.order, run).data.entry is None
 
 
 def task_runs(state: SpecState) -> tuple[str, ...]:
