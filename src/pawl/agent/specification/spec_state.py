@@ -254,14 +254,11 @@ def run_state(spec: SpecFolder, run: str) -> RunState | None:
 
 
 def has_delivered(spec: SpecFolder, run: str) -> bool:
-    """Whether the run has ended well by itself, and nobody has undone what it made. One that its wave has delivered
-    ticked its task: where that is open again, somebody wants it anew."""
-    row = spec.shop.store.runs.get(spec.shop.workspace, run)
-    if row.delivery is not DeliveryState.DONE:
-        return False
-    if made := spec.shop.entries(run=run):
-        return any(one.active and one.state is EntryState.DONE for one in made)
-    return RunRecord(spec.shop, row.order, run).data.entry is None
+    """Whether it has ended well and nobody has undone it. One that its wave has delivered is wanted anew."""
+    row, made = spec.shop.store.runs.get(spec.shop.workspace, run), spec.shop.entries(run=run)
+    stands = any(one.active and one.state is EntryState.DONE for one in made)
+    by_itself = stands if made else RunRecord(spec.shop, row.order, run).data.entry is None
+    return by_itself and row.delivery is DeliveryState.DONE
 
 
 def task_runs(state: SpecState) -> tuple[str, ...]:

@@ -522,7 +522,7 @@ class WaveExecutor:
         done = replace(record, entry=entry.id, commit=commit)
         state = replace(state, pending=None, waves=(*state.waves, done)).keep(self.spec)
         self._end_runs(state)
-        self.tell(f"wave {record.number} committed as {commit[:12]} (entry {entry.id})")
+        self.tell("; ".join((f"wave {record.number} committed as {commit[:12]} (entry {entry.id})", *notes)))
         return replace(report, commit=commit, notes=notes)
 
     def _end_runs(self, state: SpecState) -> None:
