@@ -230,7 +230,7 @@ class _Reader:
             section=self._section,
             group=self._group,
             files=tuple(paths_in(_AFTER.sub("", rest))),
-            after=tuple(_named_ids(rest)),
+            after=tuple(one for named in _AFTER.finditer(rest) for one in _spans(named["ids"])),
             red=self._fails or _FAILS.search(rest) is not None,
             covers=_requirements(rest),
         )
@@ -291,11 +291,6 @@ def _is_file(name: str) -> bool:
     known, extension = _names(), name.rpartition(".")[2].lower()
     extensions = known["extensions"].union(*(one.extensions for one in languages().values()))
     return name in known["names"] or (extension in extensions and name.lower() not in known["products"])
-
-
-def _named_ids(text: str) -> Iterator[str]:
-    for found in _AFTER.finditer(text):
-        yield from _spans(found["ids"])
 
 
 def _spans(text: str) -> Iterator[str]:
