@@ -554,20 +554,20 @@ def _fill_up(queue: JobQueue, state: Path, many: int) -> None:
 
 
 def simulate(options: argparse.Namespace) -> int:
-    """Claims stand in one line; ends, looks and heartbeats do not, and need the processors of the database."""
+    """Ends and claims stand in one line; looks and heartbeats do not, and need the processors of the database."""
     claim, end, look = (float(one) / 1000 for one in options.simulate.split(","))
     many, jobs = 1000, 1_000_000
-    print(f"claim {claim * 1000:g} ms one after the other, end {end * 1000:g} ms, a look {look * 1000:g} ms")
-    print("run of  jobs/s  of what 1,000 workers could  in line for a claim  processors of the database")
+    print(f"claim {claim * 1000:g} ms and end {end * 1000:g} ms one after the other, a look {look * 1000:g} ms")
+    print("run of  jobs/s  of what 1,000 workers could  in line for the next  processors of the database")
     for run in (1, 2, 5, 10, 30, 60, 300):
         chance = random.Random(run)
         free, line = 0.0, 0.0
         workers = [0.0] * many
         for _ in range(jobs):
             asked = workers[0]
-            free = max(free, asked) + claim
+            free = max(free, asked) + end + claim
             line += free - asked
-            heapq.heapreplace(workers, free + chance.expovariate(1 / run) + end)
+            heapq.heapreplace(workers, free + chance.expovariate(1 / run))
         wall = max(workers)
         # Each looks once a second whether it was cancelled, and tells that it lives five times in half a minute.
         processors = (jobs * (claim + end) + many * wall * look * 1.2) / wall

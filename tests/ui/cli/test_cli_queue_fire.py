@@ -1,6 +1,6 @@
 """Workers that are killed, stopped and robbed of their server at random: each job ends once, nothing is promoted twice.
 
-The same with 1,000 jobs and 200 hits is `benchmarks/job_queue.py` (figures in docs/architecture.md).
+The same with 1,000 jobs and 200 hits is `benchmarks/job_queue.py` (figures in docs/commands/queue.md).
 """
 
 from __future__ import annotations
