@@ -175,18 +175,6 @@ def test_the_command_of_the_tool_runs_the_tests_that_the_tool_runs(lay, tool):
     assert (told["words"], told["source"]) == (["pytest", "checks"], name)
 
 
-@pytest.mark.parametrize("tool", ["tox", "nox"])
-def test_the_environment_that_the_tool_made_serves_and_tests_the_workspace(lay, tool):
-    name, text, words = NAMED[tool]
-    files = {**TESTS, "pyproject.toml": PROJECT.format(GROUP), name: text, ".gitignore": f".{tool}\n"}
-    pawl = lay(files)
-    called(pawl, words)
-    assert suite(pawl.json("verify", "--all"))["counts"]["passed"] == 2
-    assert pawl.json("doctor")["environment"]["python"] == f"{tool}'s"
-    (pawl.workspace / "src/shop/__init__.py").write_text("def price():\n    return 2\n")
-    assert suite(pawl.json("verify", "--all", code=1))["counts"]["failed"] == 2
-
-
 LOCKED = {
     "uv": ["uv", "lock", "-q"],
     "pdm": ["pdm", "lock", "-q"],

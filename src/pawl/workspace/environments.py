@@ -160,7 +160,8 @@ def _finds_runner(search_path: str) -> bool:
     program = shutil.which("python3", path=search_path) or ""
     own, real = (os.path.dirname(os.path.dirname(path)) for path in (program, os.path.realpath(program)))
     chosen = glob.iglob(f"{glob.escape(own)}/versions/*") if program.endswith("/shims/python3") else ()
-    return any(map(_has_runner, (own, real, *chosen)))
+    alone = program and os.path.exists(f"{own}/pyvenv.cfg")
+    return any(map(_has_runner, (own,) if alone else (own, real, *chosen)))
 
 
 def _has_runner(installation: str) -> bool:
