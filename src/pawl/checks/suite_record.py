@@ -33,6 +33,8 @@ class SuiteRecord:
     """Of the last run of the whole suite; 0 where none was seen."""
     tests: int = 0
     """How many ran then."""
+    unfinished: float = 0.0
+    """Seconds of a later run of it that did not come to its end."""
     files: dict[str, tuple[int, float]] = field(default_factory=dict)
     """For each file of tests how many it has, and how long they take."""
     failed: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -61,8 +63,11 @@ class SuiteRecord:
             if one.outcome is TestOutcome.PASSED:
                 failed.pop(one.id, None)
         record = replace(self, files=_last(files, _MOST_FILES), failed=_last(failed, _MOST_TESTS))
-        if whole and result.counts is not None and (result.counts.total or result.incomplete):
-            return replace(record, seconds=round(result.seconds, 3), tests=max(result.counts.total, len(result.ran)))
+        if whole and result.incomplete:
+            return replace(record, unfinished=round(max(self.unfinished, result.seconds), 3))
+        if whole and result.counts is not None and result.counts.total:
+            tests = max(result.counts.total, len(result.ran))
+            return replace(record, seconds=round(result.seconds, 3), tests=tests, unfinished=0.0)
         return record
 
     def with_flaky(self, tests: Iterable[tuple[str, str]]) -> SuiteRecord:

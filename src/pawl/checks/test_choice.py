@@ -27,6 +27,8 @@ class TestChoice:
     """Of the whole suite, as far as it is known or can be counted."""
     seconds: float = 0.0
     """Of the whole suite."""
+    endless: bool = False
+    """Whether it was cut off after these seconds."""
 
     def told(self, result: CheckResult) -> str:
         """How much of the suite ran, and how to run the rest."""
@@ -35,7 +37,8 @@ class TestChoice:
 
     @property
     def rest(self) -> str:
-        return f"whole suite not run (about {_time(self.seconds)}): pawl verify --full"
+        about = "more than" if self.endless else "about"
+        return f"whole suite not run ({about} {_time(self.seconds)}): pawl verify --full"
 
     def inside(self, folder: str) -> TestChoice:
         """The part of a project in that folder, by its own paths."""

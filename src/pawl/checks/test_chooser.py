@@ -84,7 +84,7 @@ class TestChooser:
                 tests=tuple(one for one in every.tests if places.hold(one.path)),
                 lost=tuple(path for path in every.lost if not is_prose(path)),
             )
-            total = self.record.seconds or sum(map(self._seconds, reach.tests))
+            total = max(self.record.seconds or sum(map(self._seconds, reach.tests)), self.record.unfinished)
             if total > self.budget:
                 known = {one.path: one for one in every.tests}
                 named = librarian.reading(lambda shelf: _named(shelf, known, words))
@@ -93,8 +93,8 @@ class TestChooser:
 
     def fits(self) -> bool:
         """Whether all tests fit the budget, as far as that is known or few files say so."""
-        if self.record.seconds:
-            return self.record.seconds <= self.budget
+        if known := max(self.record.seconds, self.record.unfinished):
+            return known <= self.budget
         return sum(is_test(stamp.path) for stamp in source_files(self.shop).stamps()) <= FEW_FILES
 
     def _chosen(
@@ -124,6 +124,7 @@ class TestChooser:
             reaches=bool(begun or reach.likely),
             tests=self.record.tests or sum(one.tests for one in reach.tests),
             seconds=total,
+            endless=total == self.record.unfinished,
         )
 
     def _related_fit(self, reach: Reach, total: float) -> bool:

@@ -472,3 +472,17 @@ def test_the_tests_without_the_change_are_kept_for_the_next_change_of_the_same_f
     assert "before    7 passed" in do(pawl, wrong).out
     (pawl.workspace / "other.py").write_text("")
     assert "before    2 passed" in do(pawl, wrong).out
+
+
+@pytest.mark.whole
+def test_a_run_of_everything_that_is_cut_off_says_nothing_of_how_much_there_is(pawl):
+    (pawl.workspace.parent / "settings.toml").write_text("[verify]\nbudget = 0.2\nseconds = 6\n")
+    commit(pawl)
+    (pawl.workspace / "tests/test_waits.py").write_text("import time\n\n\ndef test_waits():\n    time.sleep(99)\n")
+    said = pawl("verify", "--full", "--only", "tests")
+    assert said.code != 0, said
+    (pawl.workspace / "app.py").write_text(APP + "\n\nLIMIT = 3\n")
+    (pawl.workspace / "tests/test_waits.py").write_text("def test_waits():\n    pass\n")
+    said = pawl("verify", "--only", "tests")
+    assert f" of {OTHERS + 3} tests, " in said.out, said
+    assert "whole suite not run (more than 6 s)" in said.out, said
