@@ -128,3 +128,12 @@ def test_real_refusals_of_the_system_are_told_by_name(workspace: Path):
         with pytest.raises(OSError) as caught:
             FolderFiles(workspace).read(path)
         assert from_os_error(caught.value).code == code
+
+
+def test_their_thread_ends_with_them_and_holds_nothing_of_what_it_did(workspace: Path):
+    files, before = TimedFiles(lambda: FolderFiles(workspace), seconds=5.0), set(threading.enumerate())
+    files.write("new.txt", b"x")
+    (worker,) = set(threading.enumerate()) - before
+    del files
+    worker.join(10)
+    assert not worker.is_alive()

@@ -54,7 +54,7 @@ def test_a_model_lists_patches_takes_back_and_tests(project: projects.Project, t
 
 @pytest.mark.spec("B5")
 def test_a_model_deletes_many_lines_by_the_first_of_them_and_runs_all_tests(project: projects.Project, tmp_path: Path):
-    unused = "def unused():\n" + "".join(f"    print({number})\n" for number in range(28))
+    unused = "for _ in ():\n" + "".join(f"    print({number})\n" for number in range(28))
     mended = {"path": "app.py", "old": "    return number + 2", "new": RIGHT.splitlines()[1]}
     pawl = project(
         {**FILES, "app.py": f"{unused}\n\n{FILES['app.py']}", "test_more.py": "def test_more():\n    pass\n"}
@@ -63,7 +63,7 @@ def test_a_model_deletes_many_lines_by_the_first_of_them_and_runs_all_tests(proj
         pawl,
         tmp_path,
         ("file_read", {"path": "app.py"}),
-        ("strict_patch", {"path": "app.py", "old": "def unused():", "new": "", "end": 31}),
+        ("strict_patch", {"path": "app.py", "old": "for _ in ():", "new": "", "end": 31}),
         ("strict_patch", mended),
         ("check", {"tests": ["."]}),
     )

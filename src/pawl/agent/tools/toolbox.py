@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
@@ -107,6 +108,7 @@ def _variables(ports: Ports) -> dict[str, object]:
 
 
 T = TypeVar("T")
+_Operation = tuple[Future[Any], Callable[[], Any]]
 _PART = 1000
 MOST_WAYS = 20
 """Steps of one call of a tool, for the log."""
@@ -120,12 +122,13 @@ class TimedWorker:
     """
 
     def __init__(self) -> None:
-        self._jobs: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[_Operation | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        weakref.finalize(self, self._jobs.put, None)
 
     def run(self, work: Callable[[], T], seconds: float, what: str) -> T:
         if self._thread is None or not self._thread.is_alive():
-            self._thread = threading.Thread(target=self._serve, name="pawl-files", daemon=True)
+            self._thread = threading.Thread(target=_serve, args=(self._jobs,), name="pawl-files", daemon=True)
             self._thread.start()
         done: Future[T] = Future()
         self._jobs.put((done, work))
@@ -144,18 +147,21 @@ class TimedWorker:
             advice="read the file before you go on, and try again only if it is as it was",
         )
 
-    def _serve(self) -> None:
-        while True:
-            done, work = self._jobs.get()
-            if done.set_running_or_notify_cancel():
-                try:
-                    done.set_result(work())
-                except (OSError, PawlError) as error:
-                    done.set_exception(error)
-                finally:
-                    if not done.done():
-                        # A defect; it belongs to whoever waits.
-                        done.set_exception(sys.exception())
+
+def _serve(jobs: queue.SimpleQueue[_Operation | None]) -> None:
+    """The operations until their worker is gone; between them nothing of the last one is held."""
+    while (operation := jobs.get()) is not None:
+        done, work = operation
+        if done.set_running_or_notify_cancel():
+            try:
+                done.set_result(work())
+            except (OSError, PawlError) as error:
+                done.set_exception(error)
+            finally:
+                if not done.done():
+                    # A defect; it belongs to whoever waits.
+                    done.set_exception(sys.exception())
+        del operation, done, work
 
 
 class TimedFiles:
