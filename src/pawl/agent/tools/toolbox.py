@@ -159,8 +159,7 @@ def _serve(jobs: queue.SimpleQueue[_Operation | None]) -> None:
                 done.set_exception(error)
             finally:
                 if not done.done():
-                    # A defect; it belongs to whoever waits.
-                    done.set_exception(sys.exception())
+                    done.set_exception(sys.exception())  # a defect belongs to whoever waits
         del operation, done, work
 
 
