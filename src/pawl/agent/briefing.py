@@ -297,7 +297,7 @@ def first_lines(messages: Iterable[str], most: int) -> tuple[str, ...]:
 
 
 FAILING = "Failing now:"
-FAILED_BEFORE = "These failed; of those that fail still you know more by the check tool:"
+FAILED_BEFORE = "These failed; the check tool tells more about those that still fail:"
 MOST_NAMES = 1_200
 MOST_FINDINGS = 8
 MOST_MESSAGE_LINES = 14

@@ -301,7 +301,7 @@ def _said(climb: EscalationState) -> str:
         return ""
     last = climb.attempts[-1]
     if last.mode is TierMode.REFLEX and last.end is AttemptEnd.VERIFIED:
-        return "The reflex fixed it; no model was asked."
+        return "The reflex found the fix; no model was asked."
     return last.said
 
 

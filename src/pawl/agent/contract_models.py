@@ -219,7 +219,7 @@ class Delivery(Contract):
     remaining: tuple[Text, ...]
     tests_left: Annotated[
         Literal["must pass", "may fail", "none"],
-        Field(description="what the request, in its own words, wants of the tests that fail still"),
+        Field(description="what the request, in its own words, wants of the tests that still fail"),
     ] = "none"
 
     def disagreements(self) -> Iterable[str]:

@@ -116,7 +116,7 @@ def _is_unproved(bench: Workbench) -> bool:
 
 
 def _left(bench: Workbench) -> tuple[tuple[str, ...], str]:
-    """Tests that fail still although some words, as far as they can be read, may want them to pass; and these words: of
+    """Tests that still fail although some words, as far as they can be read, may want them to pass; and these words: of
     the request, or of a document that it names."""
     record = bench.record
     kept = record.evidence(record.data.verified)
@@ -147,7 +147,7 @@ def _asked(bench: Workbench, changes: ChangeSet, parts: tuple[str, ...]) -> Fulf
         lines += [f"{number}. {part}" for number, part in enumerate(parts, 1)]
     fails, said = _left(bench) if changes else ((), "")
     if fails:
-        lines += [f"tests that fail still, as before: {', '.join(fails[:MOST_TOLD])}; words on tests: {said!r}"]
+        lines += [f"tests that still fail, as before: {', '.join(fails[:MOST_TOLD])}; words on tests: {said!r}"]
     what = (
         ("the change:", shown_diff(bench.shop, changes))
         if changes
@@ -174,10 +174,10 @@ def _asked(bench: Workbench, changes: ChangeSet, parts: tuple[str, ...]) -> Fulf
             return replace(empty, error=f"it says that all is done, but: {'; '.join(untouched)}")
         remaining = untouched
     if value.state == "DONE" and fails and value.tests_left == "must pass":
-        remaining += (f"{fails[0]} fails still",)
+        remaining += (f"{fails[0]} still fails",)
     done = value.state == "DONE" and not remaining
     if done and fails and value.tests_left == "none":
-        told = f"{fails[0]} fails still, and nothing says whether it may: {said!r}"
+        told = f"{fails[0]} still fails, and nothing says whether it may: {said!r}"
         return replace(empty, error=told)
     open_ones = {match[1] if (match := _NUMBER.match(one)) else None for one in remaining}
     shown = len(parts) - len(open_ones) if len(parts) > 1 and None not in open_ones else 0

@@ -149,7 +149,7 @@ def mend(bench: Workbench, place: RunCursor) -> NodeOutcome:
     mended = record.work(WorkName.MENDED)
     if known.found and mended is not None:
         bench.works.adopt(mended)
-        plan, answer = as_one(record.order.text), "The reflex fixed it; no model was asked."
+        plan, answer = as_one(record.order.text), "The reflex found the fix; no model was asked."
         record.keep(replace(record.data, plan=plan, answer=answer))
         return NodeOutcome.DONE
     if bench.talks.configured and known.reason != NOTHING_FAILS:

@@ -23,6 +23,14 @@ SERVERS = {"llamacpp": 8080, "vllm": 8000, "lmstudio": 1234, "ollama": 11434}
 """The ports at which these listen."""
 KEY = "OPENAI_API_KEY=sk-first-start-0123456789\n"
 PAGE = (Path(__file__).resolve().parents[3] / "docs/first-start.md").read_text()
+WAITING = """import time
+from pathlib import Path
+
+
+def test_it_ends():
+    while Path("flag").read_text() != "go\\n":
+        time.sleep(0.05)
+"""
 SAME = (
     (re.compile(r"in [\d.]+ s$", re.MULTILINE), "in 0.8 s"),
     (re.compile(r"\d+ tokens in"), "564 tokens in"),  # the request tells the model where it works
@@ -174,3 +182,23 @@ def test_without_any_model_the_session_says_what_works_and_that_works(shop: Plac
         seen.type("\x04")
         assert seen.finish() == 0
     is_on_the_page(re.sub(r"exit 0, [\d.]+ s", "exit 0, 0.1 s", seen.text))
+
+
+def test_what_is_typed_while_the_tests_run_without_a_model_follows_them(shop: Place, home: Path):
+    (shop.workspace / "flag").write_text("wait\n")
+    (shop.workspace / "test_app.py").write_text(WAITING)
+    with shop.open(columns=100) as seen:
+        seen.expect("which?")
+        seen.type("\r")
+        seen.expect_idle()
+        seen.type("run the tests\r")
+        seen.expect_status("Enter queue, Esc stop")
+        seen.type("what can you do?\r")
+        seen.expect("queued; 1 to follow")
+        (shop.workspace / "flag").write_text("go\n")
+        seen.expect("1 passed")
+        seen.expect("Pawl changes code on a bench")
+        seen.expect_idle()
+        seen.type("\x04")
+        assert seen.finish() == 0
+    assert "the model" not in seen.text.partition("run the tests")[2]

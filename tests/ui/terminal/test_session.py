@@ -90,6 +90,7 @@ def test_words_said_while_a_run_works_are_taken_at_its_next_step_and_queued_ones
         assert seen.text.count("› what can you do?") == 2
         # What was being typed is still there.
         seen.expect("› half a sentence")
+        seen.expect_idle()
         seen.type("\x03")
         seen.type("/quit\r")
         assert seen.finish() == 0
@@ -386,12 +387,12 @@ def test_a_conversation_shows_what_the_user_said_and_not_what_pawl_sent_to_the_m
     said = place.piped("/resume", "", "/export told.md", words=("-c", *words))
     assert [line for line in said.split("\n") if line.startswith("› ")][:1] == ["› what does app.py do?"]
     assert said.count("It adds two.") == 1 and "names no place" not in said
-    assert "1 × what does app.py do?" in said
+    assert "1 request: what does app.py do?" in said
     tasks = "Task:\n1. write one.txt\n2. write two.txt\nScope: one.txt, two.txt"
     place.piped(words=("do", tasks, "--approve", "never", *words), ends=5)
     said = place.piped("/resume", "", words=("-c", *words))
     assert "2. write two.txt Scope: one.txt, two.txt\nIt adds two.\n" in said
-    assert "1 × Task: 1. write one.txt" in said and "of 2" not in said
+    assert "1 request: Task: 1. write one.txt" in said and "of 2" not in said
     page = (place.workspace / "told.md").read_text()
     assert page.count("## You") == 1
     assert "Your answer names no place" in page.partition("## Pawl to the model")[2].partition("##")[0]
@@ -428,8 +429,8 @@ answer = "# Rules for app.py and notes.txt"
         seen.type("\x04")
         assert seen.finish() == 0
     with place.open("-r", *words, columns=100) as seen:
-        seen.expect("1 × /init\n")
-        seen.expect("1 × /review the notes\n")
+        seen.expect("1 request: /init\n")
+        seen.expect("1 request: /review the notes\n")
         seen.expect("which? [number or id")
         seen.type("2\r")
         seen.expect("› /review the notes\nIt is sound.")

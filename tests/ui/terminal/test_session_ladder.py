@@ -75,7 +75,7 @@ def test_a_session_tells_tiers_attempts_and_warnings():
         "· full 2 of 3, up to 2 samples",
         "  sample 2: ✗ refused, 1 failing, $0.00, 0.0 s: one fails",
         "! the disk is full",
-        "  full is left: 1 iteration, none verified",
+        "  full ends: 1 iteration, none verified",
     ]
 
 

@@ -251,4 +251,4 @@ def test_goals_sub_agents_and_hooks_are_seen_in_a_session(place: Place):
 def test_a_list_of_what_can_be_resumed_says_how_many_are_older_and_shows_all_of_them(place: Place):
     said = place.piped(*["/new", "what can you do?"] * 17, "/resume", "", "/resume all", "")
     first, _, whole = said.partition("  and 2 older: /resume all\n")
-    assert first.count("1 × what can you do?") == 15 and whole.count("1 × what can you do?") == 17
+    assert first.count("1 request: what can you do?") == 15 and whole.count("1 request: what can you do?") == 17

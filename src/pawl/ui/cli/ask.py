@@ -90,7 +90,7 @@ def _tell(report: Report, call: Call) -> None:
         call.aside.say(f"! the answer cites what does not exist: {', '.join(wrong)}", "bold yellow")
     if report.cached:
         call.aside.hint(
-            f"{report.model} · the answer of {when(report.cached)}; nothing it rests on has changed · $0.00 · "
+            f"{report.model} · answered {when(report.cached)}; nothing it depends on has changed · $0.00 · "
             "ask again with: --no-cache"
         )
         return

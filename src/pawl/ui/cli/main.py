@@ -104,7 +104,7 @@ def _dispatch(options: argparse.Namespace, started: float) -> int:
         known = _known_above(shop, start.resolve()) if command.rescue and not exact else None
         if known is None:
             return runner(options.command)(shop, call)
-    aside.say(f"pawl: {str(workspace)!r} has no history; this is that of {str(known)!r}")
+    aside.say(f"pawl: {str(workspace)!r} has no history; using that of {str(known)!r}")
     with Project.open(config, known) as shop:
         tell_recovery(shop, call.aside)
         return runner(options.command)(shop, call)

@@ -77,9 +77,7 @@ def _measured(shop: Project, call: Call, model: str) -> int:
     if call.options.json:
         call.emit({"model": model, "tasks": [picked(one, "name of passed said") for one in results], "once": once})
     elif once:
-        call.out.say(
-            f"{model} gets the code in one request and answers in one from now on: it does not call tools well"
-        )
+        call.out.say(f"{model} calls tools badly: from now on it is sent the code in one request and answers in one")
     else:
         call.out.say(f"{model} is given tools")
     return 0

@@ -35,8 +35,8 @@ def permissions_words(parser: ArgumentParser) -> None:
     actions = ["list", "check"]
     parser.add_argument("action", nargs="?", choices=actions, default="list", metavar="ACTION", help="list or check")
     parser.add_argument("call", nargs="?", metavar="CALL", help="the call to check, such as 'Bash(git push)'")
-    parser.add_argument("--net", action="store_true", help="as for commands with network access")
-    parser.add_argument("--mode", choices=["chat", "agent"], help="as for runs in this mode (default: agent)")
+    parser.add_argument("--net", action="store_true", help="judge it as for commands with network access")
+    parser.add_argument("--mode", choices=["chat", "agent"], help="judge it as for runs in this mode (default: agent)")
 
 
 def trust_words(parser: ArgumentParser) -> None:

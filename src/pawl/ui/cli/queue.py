@@ -96,7 +96,7 @@ def _server_options(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="LABEL",
-        help="run, worker: what the worker has, besides its own",
+        help="run, worker: a label of the worker, besides those it finds itself",
     )
 
 
@@ -345,7 +345,7 @@ def _show(shop: Project, jobs: JobQueue, call: Call) -> int:
     lines += [f"after: {', '.join(after)}"] if after else []
     lines += [f"requires: {', '.join(job.requires)}"] if job.requires else []
     lines += [f"run: {job.run} (attempt {job.attempts})"] if job.run else []
-    lines += ["sent back: once, since what was promoted meanwhile was in conflict with it"] if job.sent_back else []
+    lines += ["sent back: once, because it conflicted with what was promoted meanwhile"] if job.sent_back else []
     lines += [f"verdict: {job.verdict}"] if job.verdict else []
     lines += [f"entry: {job.entry}"] if job.entry is not None else []
     lines += [f"reason: {job.reason}"] if job.reason else []

@@ -532,7 +532,7 @@ def climb_lines(event: ClimbEvent) -> tuple[str, ...]:
         case AttemptEnded(attempt=attempt, samples=samples):
             return (f"  {f'sample {attempt.sample}: ' if samples > 1 else ''}{_attempt(attempt)}",)
         case TierLeft(tier=name, reason=reason):
-            return (f"  {name} is left: {brief(reason, 120)}",)
+            return (f"  {name} ends: {brief(reason, 120)}",)
         case EscalationWarned(text=text):
             return (f"! {text}",)
     return ()

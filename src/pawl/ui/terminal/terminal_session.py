@@ -171,8 +171,13 @@ class TerminalSession:
     def is_working(self) -> bool:
         return self._working > 0
 
+    @property
+    def _hears(self) -> bool:
+        """Whether a model works, which can be told something; the reflex and the tests cannot."""
+        return self._listening > 0 and self.shared.model != ""
+
     def status(self, width: int, *, asked: bool) -> str:
-        doing = "asked" if asked else "working" if self._listening else "running" if self.is_working else "idle"
+        doing = "asked" if asked else "working" if self._hears else "running" if self.is_working else "idle"
         parts = self.settings.status_line
         return status_line(self.wishes, self.meter, model=self.shared.model, doing=doing, width=width, parts=parts)
 
@@ -209,16 +214,16 @@ class TerminalSession:
         from pawl.ui.screen.approval import ANSWERS
 
         with self._handing_over:
-            steers = self._listening > 0
-            early = steers and text.strip().lower() in ANSWERS
-            if steers and not early:
+            early = self._listening > 0 and text.strip().lower() in ANSWERS
+            steers = self._hears and not early
+            if steers:
                 self.session.steer(text)
         if early:
             self.face.out.hint("  no question is open yet; answer when one comes")
         elif steers:
             self.face.out.hint("  the model gets this at its next step")
         else:
-            self._later(lambda: self.request(text), listens=True)
+            self.follow(text)
 
     def follow(self, text: str) -> None:
         """A request for afterwards; at once when nothing works."""

@@ -17,7 +17,7 @@ from pawl.core.errors import UnknownEntry, UsageError
 from pawl.core.run import Approval, DeliveryState, Mode, Report, RunRequest, RunState
 from pawl.ui.screen.diff import show_diff
 from pawl.ui.screen.renderer import Meter
-from pawl.ui.screen.screen import Face, Screen, agreed, brief, money, one_line, short_path, when
+from pawl.ui.screen.screen import Face, Screen, agreed, brief, counted, money, one_line, short_path, when
 from pawl.ui.terminal.commands import words_of
 from pawl.ui.terminal.meanwhile import Meanwhile
 from pawl.ui.terminal.status import ASKS, CARRY_OUT, KEYS, SessionChoices
@@ -35,7 +35,7 @@ GROUPS = {
     "work": "work",
     "history": "history",
     "memory": "knowledge",
-    "yours": "yours",
+    "yours": "skills, and commands of yours",
 }
 MOST_LISTED, MOST_STILL = 15, 5
 """Conversations that are listed, and runs that stand still."""
@@ -242,7 +242,7 @@ class WorkActions:
             if run.state in still
         ]
         talked = [
-            (one.id, when(one.last, today=True), f"{one.turns} × {brief(one.title, 200)}")
+            (one.id, when(one.last, today=True), f"{counted(one.turns, 'request')}: {brief(one.title, 200)}")
             for one in session.conversations()
         ]
         if every:

@@ -337,7 +337,7 @@ class Api:
 
     async def events(self, request: Request) -> Response:
         if self._feed.is_full:
-            said = {"error": "busy", "message": "too many tabs look on", "advice": "close one of them"}
+            said = {"error": "busy", "message": "too many tabs are open", "advice": "close one of them"}
             return JSONResponse(said, 503)
         after, run = _number(request, "after", 0), request.query_params.get("run", "")
         return StreamingResponse(self._feed.lines(after, run), media_type="text/event-stream")
