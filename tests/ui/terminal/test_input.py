@@ -72,6 +72,7 @@ def test_menus_search_pastes_and_modes_take_a_key_each(place: Place):
         seen.expect("search: what does")
         seen.type("\r")
         seen.expect("› what does @app.py:2 say?", times=2)
+        seen.expect_idle()
         seen.type("\x03\x04")
         assert seen.finish() == 0
 
@@ -80,13 +81,15 @@ def test_words_typed_while_a_command_of_the_user_works_are_a_request_of_their_ow
     place: Place,
 ):
     model = place.model('[[turn]]\nmatch = { user_regex = "and now" }\nanswer = "Now it is."\n')
+    (place.workspace / "flag").write_text("wait\n")
     with place.open("--model", model, "--mode", "chat", columns=100) as seen:
         seen.expect_status("/help")
-        seen.type("!echo begun; i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done\r")
+        seen.type("!echo begun; until grep -q go flag; do sleep 0.05; done\r")
         seen.expect("\n  begun")
         seen.expect_status("Enter queue, Esc stop")
         seen.type("and now?\r")
         seen.expect("waits for the current command")
+        (place.workspace / "flag").write_text("go\n")
         seen.expect("Now it is.")
         seen.expect("run r")
         seen.type("\x04")

@@ -27,9 +27,10 @@ def test_the_user_is_called_and_new_settings_count_from_the_next_request_on(plac
         seen.type("what is it?\r")
         seen.expect("· run r")
         seen.expect_status("/help")
-        settings.write_text('[session]\nnotify = []\nstatus_line = ["mode", "model"]\n')
+        settings.write_text('[session]\nnotify = []\nstatus_line = ["mode", "model", "keys"]\n')
         seen.type("and you?\r")
         seen.expect("· run r", times=2)
+        seen.expect_status("chat · scripted:script.toml · /help")
         settings.write_text('[session]\nkeys = "nano"\n')
         seen.type("and they?\r")
         seen.expect("session.keys must be 'emacs' or 'vi'")
@@ -37,8 +38,8 @@ def test_the_user_is_called_and_new_settings_count_from_the_next_request_on(plac
         seen.expect("· run r", times=3)
         seen.type("/status\r")
         seen.expect("conversation  c")
-        seen.expect_status("chat · scripted:script.toml")
-        assert seen.bottom[-1] == "chat · scripted:script.toml"
+        seen.expect_status("/help")
+        assert seen.bottom[-1] == "chat · scripted:script.toml · /help"
         seen.type("\x04")
         assert seen.finish() == 0
     assert seen.raw.count(CALLED) == 1 and seen.raw.count(b"\x1b]9;") == 1
