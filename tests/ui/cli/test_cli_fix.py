@@ -523,7 +523,7 @@ def test_a_named_test_that_the_suite_did_not_come_to_is_not_said_to_be_sound(pro
         "test_a.py": "def test_a():\n    assert False\n",
         "test_b.py": "from app import after\n\n\ndef test_b():\n    assert after(1) == 2\n",
         "test_c.py": "def test_c():\n    assert True\n",
-        "pytest.ini": "[pytest]\naddopts = -x\n",
+        "tox.ini": "[testenv]\ncommands = pytest test_a.py test_c.py\n",
     }
     pawl = project(files)
     for target in ("test_b.py", "test_b.py::test_b"):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from models.provider_socket import Connection, chunk, head, provider
+from ui.cli import mcp_servers
 from ui.cli.console import Pawl, Said
 from ui.cli.projects import SETTINGS, Project
 
@@ -74,6 +75,14 @@ LOCKED = {
     "package-lock.json": '{"name": "app", "lockfileVersion": 3, "packages": {"": {"dependencies": {"left": "1.0.0"}}, '
     '"node_modules/left": {"version": "1.0.0", "resolved": "https://localhost/left.tgz"}}}',
 }
+SLOW_SERVER = """
+[permissions]
+allow = ["mcp__slow__*"]
+[mcp.servers.slow]
+command = "python3"
+args = ["server.py", "hangs"]
+timeout = 600000
+"""
 HOOKS = '[[hooks.{}]]\nhooks = [{{ type = "command", command = "sleep 900" }}]\n'
 
 
@@ -88,6 +97,8 @@ class Phase:
     settings: str = ""
     stub: str = ""
     """A program of the user's that sleeps."""
+    agreed: str = ""
+    """The MCP server to whose definitions the user has agreed."""
 
 
 PHASES = {
@@ -118,7 +129,13 @@ PHASES = {
         PROVED,
         settings='[[verify.service]]\nname = "db"\nstart = "sleep 900"\nready = "sleep 900"\nseconds = 600\n',
     ),
-    "MCP server": Phase(WORKS, PROVED, settings='[mcp.servers.slow]\ncommand = "sleep"\nargs = ["900"]\nhost = true\n'),
+    "MCP server": Phase(
+        WORKS,
+        {**PROVED, "server.py": mcp_servers.SOURCE},
+        (turn("", {"name": "mcp__slow__echo", "arguments": {"text": "hello"}}), turn("done")),
+        settings=SLOW_SERVER,
+        agreed="slow",
+    ),
     "test command": Phase(("do", "-p", "fix", "verify"), PROVED, more=("--test", "sleep 900")),
     "hook at the start": Phase((*WORKS, "ask", "approve"), PROVED, settings=HOOKS.format("SessionStart")),
     "hook at a call": Phase(WORKS, PROVED, settings=HOOKS.format("PreToolUse")),
@@ -156,10 +173,14 @@ def test_a_command_ends_when_its_time_is_up_whatever_it_waits_for(
         (tmp_path / "bin" / plays.stub).write_text("#!/bin/sh\nexec sleep 900\n")
         (tmp_path / "bin" / plays.stub).chmod(0o755)
         monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
+    if plays.agreed:
+        assert pawl("mcp", "trust", plays.agreed, "--yes").code == 0
     stdin = b"clean up greet.py\n/quit\n" if command == "session" else b""
     said = play((*COMMANDS[command], *plays.more), stdin, Timed(pawl, f"{command}, {phase}"))
     assert said.code == (0 if command == "session" else 53), said
-    assert re.search("[Tt]he time (is|was) up|time ran out|no time was left", said.out + said.err), said
+    assert re.search("[Tt]he time (is|was) up|time ran out|no time was left|minutes are over", said.out + said.err), (
+        said
+    )
     assert (pawl.workspace / "greet.py").read_text() == GREETS["greet.py"]
 
 

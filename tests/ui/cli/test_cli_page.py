@@ -45,7 +45,7 @@ def test_a_request_is_followed_answered_by_hunk_and_undone(project: Project, scr
         assert seen[-1]["body"]["report"]["verdict"] == "verified"
         # Another tab goes on from where it stood.
         assert tab.until("RunEnded", after=seen[3]["id"]) == seen[4:]
-        waiting = tab.get("/api/state")["waiting"]
+        waiting = settled(tab)["waiting"]
         change = tab.get(f"/api/runs/{waiting['run']}/change")
         (file,) = change["files"]
         assert (file["path"], file["after"], len(file["hunks"])) == ("app.py", RIGHT, 1)
@@ -89,7 +89,7 @@ def test_the_model_is_told_which_hunks_were_left_out_in_the_page(project: Projec
     with page(pawl.workspace, "--model", script(PART)) as tab:
         tab.post("/api/requests", {"text": "write both files: add one.txt and two.txt"})
         asked = tab.until("RunEnded")[-1]
-        run = tab.get("/api/state")["waiting"]["run"]
+        run = settled(tab)["waiting"]["run"]
         change = tab.get(f"/api/runs/{run}/change")
         tab.post(f"/api/runs/{run}/answer", {"answer": "approve", "digest": change["digest"], "hunks": [2]})
         taken = tab.until("RunEnded", after=asked["id"])[-1]
@@ -117,7 +117,7 @@ def test_a_question_asks_in_the_page_about_a_call_that_a_rule_asks_about(
     with page(pawl.workspace, "--model", script(ASKS)) as tab:
         tab.post("/api/requests", {"text": "what does after do?"})
         asked = tab.until("RunEnded")[-1]
-        waiting = tab.get("/api/state")["waiting"]
+        waiting = settled(tab)["waiting"]
         question = waiting["question"]
         assert (question["kind"], question["tool"], question["arguments"]) == ("call", "file_read", {"path": "app.py"})
         answer = {"answer": "approve", "digest": question["digest"]}
