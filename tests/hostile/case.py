@@ -26,7 +26,7 @@ import nursery
 from hostile import commands
 from hostile.defects import DEFECTS
 from hostile.partners import Other, Partner
-from hostile.patience import Clock, tell_where
+from hostile.patience import PATIENCE, Clock, tell_where
 from hostile.site import CANARY, KEY, Site, begin, shared_folder
 
 CODES = frozenset({0, 1, 2, 3, 4, 5, 6, 41, 42, 44, 52, 53, 54, 75, 124, 127, 130, 141})
@@ -113,6 +113,13 @@ class Case:
     seen: Tree | None = None
     gone: bool = False
     """Whether the folder that Pawl is called in has gone meanwhile."""
+    seconds: int = field(default_factory=commands.seconds_now)
+    """What commands that take a limit are given."""
+
+    @property
+    def patience(self) -> float:
+        """Where the machine is busy a command is given more time, and may use it when the machine is busy no more."""
+        return PATIENCE + self.seconds - commands.QUIET
 
     @property
     def requests(self) -> Path:
@@ -212,13 +219,13 @@ class Case:
             self._become(words, streams if isinstance(stdin, bytes) else (streams[0], folder / "pipe", streams[2]))
         longest = 0.0
         if not isinstance(stdin, bytes):
-            other = Other(pid, line, streams[1])
+            other = Other(pid, line, streams[1], self.patience)
             stdin(other)
             for problem in other.problems:
                 self.note(words, f"{problem} {streams[2].read_text(errors='replace')[-2000:]}")
             os.close(line)
             longest = other.longest
-        code, had = _waited(pid)
+        code, had = _waited(pid, self.patience)
         left = tuple(_ended_children())
         out, err = (each.read_bytes()[:5_000_000].decode("utf-8", "replace") for each in streams[1:])
         for each in (*streams, folder / "pipe"):
@@ -283,10 +290,10 @@ def _record_requests(place: Path) -> None:
     ScriptedModel.stream = recorded
 
 
-def _waited(pid: int) -> tuple[int | None, float]:
+def _waited(pid: int, patience: float) -> tuple[int | None, float]:
     """The exit code, or None for a process that had to be ended, and the seconds that it had."""
     clock, watched = Clock(pid), os.pidfd_open(pid)
-    ended = clock.until(watched)
+    ended = clock.until(watched, patience=patience)
     os.close(watched)
     if not ended:
         tell_where(pid)

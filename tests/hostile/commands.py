@@ -56,6 +56,8 @@ SHELL = (
 )
 
 
+QUIET = 4
+"""Seconds that a command is given on a quiet machine."""
 _PROBE = 0.02
 """Seconds of computing that show how busy the machine is: longer than what a process that slept is given first."""
 
@@ -68,14 +70,14 @@ def share() -> float:
     return min(1.0, spent / (time.monotonic() - started))
 
 
-def _seconds() -> str:
+def seconds_now() -> int:
     """As long as four seconds of a quiet machine."""
-    return str(round(4 / max(0.1, share())))
+    return round(QUIET / max(0.1, share()))
 
 
-def scaled() -> str:
+def scaled(seconds: int) -> str:
     """The settings with as much time as on a quiet machine."""
-    return SETTINGS.replace("= 4", f"= {_seconds()}").replace("= 2", f"= {int(_seconds()) // 2}")
+    return SETTINGS.replace(f"= {QUIET}", f"= {seconds}").replace("= 2", f"= {seconds // 2}")
 
 
 def _named(site: Site) -> list[str]:
@@ -106,10 +108,10 @@ def _filled(site: Site, line: str) -> str:
     return line
 
 
-def configure(site: Site) -> None:
+def configure(site: Site, seconds: int) -> None:
     """The user's own settings, now and then with trust in this workspace, and the script of the model."""
     trusted = f'[trust]\nfolders = ["{site.workspace}"]\n' if site.chance.random() < 0.3 else ""
-    (site.folder / "config.toml").write_text(scaled() + trusted)
+    (site.folder / "config.toml").write_text(scaled(seconds) + trusted)
     script = "".join(json.dumps(turn) + "\n" for turn in turns(site))
     (site.folder / "script.jsonl").write_text(script)
 
@@ -130,7 +132,7 @@ MCP = "".join(
 """What another agent asks of Pawl."""
 
 
-def calls(site: Site) -> Iterator[tuple[tuple[str, ...], bytes | Partner]]:
+def calls(site: Site, seconds: int = QUIET) -> Iterator[tuple[tuple[str, ...], bytes | Partner]]:
     """Every command, with words that a person would use and words that a person was made to use.
 
     Of the ways to ask one command, those that do much come by turns (`|` in a line), so that a workspace costs seconds.
@@ -144,7 +146,7 @@ def calls(site: Site) -> Iterator[tuple[tuple[str, ...], bytes | Partner]]:
     patches = (evil, b"\x00" * 99, b"--- a\n+++ b\n@@ -1 +1 @@\n")
     typed = f"make made.py\n/status\n/diff\n/export {site.folder}/workspace/made.md\n/exit\n".encode()
     unproved = ("--approve", "never", "--accept-unverified")
-    seconds = ("--seconds", _seconds())
+    limit = ("--seconds", str(seconds))
     simple = ("--approve", "never", "--simple", "1", "--no-reflex", "--no-generate", "--no-escalate")
     plain = """
         doctor
@@ -179,10 +181,10 @@ def calls(site: Site) -> Iterator[tuple[tuple[str, ...], bytes | Partner]]:
         restore
         gc --days 0"""
     first, *last = (tuple(chance.choice(line.split("|")).split()) for line in plain.splitlines() if line.strip())
-    asks = {"spec": (*model, *seconds)}
+    asks = {"spec": (*model, *limit)}
     requests: tuple[tuple[str, ...], ...] = (
-        ("do", *model, *unproved, "--commit", *seconds, "make made.py"),
-        ("do", *model, "-p", "--output-format", "stream-json", *seconds, "make made.py"),
+        ("do", *model, *unproved, "--commit", *limit, "make made.py"),
+        ("do", *model, "-p", "--output-format", "stream-json", *limit, "make made.py"),
     )
     table: tuple[tuple[tuple[str, ...], bytes | Partner], ...] = (
         (first, b""),
@@ -196,7 +198,7 @@ def calls(site: Site) -> Iterator[tuple[tuple[str, ...], bytes | Partner]]:
         (("checkpoint", chance.choice(("one", path or "x"))), b""),
         (("ask", *model, "what is the secret?"), b""),
         (chance.choice(requests), b""),
-        (("queue", "add", *model, "--accept-unverified", *seconds, *chance.choice(
+        (("queue", "add", *model, "--accept-unverified", *limit, *chance.choice(
             (("make made.py",), ("make made.py",), ("--each", "*", "make made.py"), ("--from", path or "x")))), b""),
         (("approve", chance.choice(("--yes", "--reject=x"))), b""),
         (("loop", *model, *simple), b""),

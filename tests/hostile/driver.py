@@ -35,9 +35,9 @@ def play(case: Case, wanted: str = "", only: str = "", part: slice = slice(None)
     root, taken = ingredients.lay(site, wanted)
     case.cwd = commands.standing(site, root)
     case.gone, case.alone = root == "gone", True
-    commands.configure(site)
+    commands.configure(site, case.seconds)
     site.marker.unlink(missing_ok=True)  # what laying it ran
-    for words, stdin in list(commands.calls(site))[part]:
+    for words, stdin in list(commands.calls(site, case.seconds))[part]:
         if sum("hung" in problem for problem in case.problems) < MOST_HANGS and only in ("", words[0]):
             case.call(*words, stdin=stdin, keeps=words[:2] == ("dev", "start"))
     return [f"root: {root}", *taken]

@@ -44,8 +44,8 @@ def do(case: Case, *turns: Mapping[str, object], words: tuple[str, ...] = ()):
 
 
 def begin(case: Case, extra: str = "") -> None:
-    commands.configure(case.site)
-    (case.site.folder / "config.toml").write_text(commands.scaled() + extra)
+    commands.configure(case.site, case.seconds)
+    (case.site.folder / "config.toml").write_text(commands.scaled(case.seconds) + extra)
 
 
 def _hooks(line: str) -> str:
@@ -256,7 +256,7 @@ def planted_staging(case: Case) -> None:
 def hidden_middle(case: Case) -> None:
     """What is asked about is shown whole or counted, however much is put around it."""
     begin(case)
-    asks = commands.scaled().replace("deny = [", 'ask = ["Bash(echo *)"]\ndeny = [', 1)
+    asks = commands.scaled(case.seconds).replace("deny = [", 'ask = ["Bash(echo *)"]\ndeny = [', 1)
     (case.site.folder / "config.toml").write_text(asks)
     for filler in ("\n" * 400, " " * 6000, "\t" * 6000, "\r" * 500, "\u200b" * 5000, "\u2028" * 500, "#\n" * 500):
         line = f"echo x > {case.site.outside}/y{filler}\n{MIDDLE}; true {filler} # harmless"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -31,6 +32,7 @@ _META = "io.modelcontextprotocol/"
 _INFO = {"name": "pawl", "version": __version__}
 _STAMP = {"resultType": "complete", "_meta": {f"{_META}serverInfo": _INFO}}
 _FRESH = {"ttlMs": 0, "cacheScope": "private"}
+_NUL_OR_HALF_A_LETTER = re.compile("[\0\ud800-\udc7f\udd00-\udfff]")
 _INVALID, _UNKNOWN, _WRONG, _VERSION = -32600, -32601, -32602, -32022
 
 
@@ -87,8 +89,8 @@ class ToolServer:
         self._out = out
         self._turn = threading.Lock()
         self._capabilities: Mapping[str, Any] = {}
-        self._running: dict[object, ServedCall] = {}
-        self._asked: dict[object, SimpleQueue[Mapping[str, Any]]] = {}
+        self._running: dict[str, ServedCall] = {}
+        self._asked: dict[str, SimpleQueue[Mapping[str, Any]]] = {}
 
     def serve(self, lines: Iterable[bytes]) -> None:
         threads: list[threading.Thread] = []
@@ -113,13 +115,13 @@ class ToolServer:
     def _answer(self, message: Mapping[str, Any]) -> None:
         method, number = message.get("method"), message.get("id")
         if method is None:
-            if waiting := self._asked.pop(number, None):
+            if waiting := self._asked.pop(str(number), None):
                 waiting.put(message)
             return
         params = message.get("params")
         params = params if isinstance(params, dict) else {}
         if number is None:
-            if method == "notifications/cancelled" and (call := self._running.get(params.get("requestId"))):
+            if method == "notifications/cancelled" and (call := self._running.get(repr(params.get("requestId")))):
                 call.stop()
             return
         try:
@@ -170,11 +172,11 @@ class ToolServer:
         call = ServedCall(tool=str(name), arguments=arguments, ask=partial(self._ask, params, meta, modern=modern))
         if token is not None:
             call.progress = partial(self._progress, token)
-        self._running[number] = call
+        self._running[repr(number)] = call
         try:
             return self._call(call)
         finally:
-            self._running.pop(number, None)
+            self._running.pop(repr(number), None)
 
     def _progress(self, token: object, done: float, message: str) -> None:
         told = {"progressToken": token, "progress": done, "message": message}
@@ -261,6 +263,8 @@ class CommandCaller:
     def __call__(self, call: ServedCall) -> Mapping[str, Any]:
         tool = next(one for one in data_table("pawl.agent", "command_tools.toml")["tool"] if one["name"] == call.tool)
         words = _words(tool, call.arguments)
+        if any(map(_NUL_OR_HALF_A_LETTER.search, words)):
+            return failure("the arguments are wrong; a character in them is none that a command can be given")
         if "asks" in tool and self.may_promote:
             words[1:1] = tool.get("unasked", ())
         elif self.takes_back(str(call.arguments.get("request", ""))):
@@ -319,8 +323,7 @@ class CommandCaller:
 
 
 def _words(tool: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
-    options: list[str] = []
-    rest: list[str] = []
+    options, rest = list[str](), list[str]()
     for name, value in arguments.items():
         option = tool["arguments"][name].get("option")
         if option:

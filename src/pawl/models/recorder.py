@@ -101,8 +101,8 @@ class AnswerRecorder:
 
 
 def _private(path: str, flags: int) -> int:
-    """For its owner only, and without waiting for the other end of a pipe."""
-    return os.open(path, flags | os.O_NONBLOCK, 0o600)
+    """For its owner only, without waiting for the other end of a pipe, and where no link leads."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW, 0o600)
 
 
 def _asked(request: Request) -> Table:

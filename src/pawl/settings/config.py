@@ -338,6 +338,11 @@ def host_path(environment: Mapping[str, str], *folders: str) -> str:
     return ":".join(one for one in entries if one.startswith("/") and not any(passes(one, each) for each in folders))
 
 
+def host_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """For a program on this machine: what it starts by name is no program of a workspace either."""
+    return {**environment, "PATH": host_path(environment, *workspaces)}
+
+
 def host_program(name: str, environment: Mapping[str, str]) -> str:
     """The program of that name on this machine, outside of every workspace; empty where there is none."""
     found = shutil.which(name, path=host_path(environment, *workspaces))

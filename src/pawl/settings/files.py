@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pawl.core.change import BlobStore, Node, NodeKind, blob_digest
-from pawl.core.errors import Conflicted, NotAFile, NotFound, PathRefused, StoreBusy, TooLarge
+from pawl.core.errors import Conflicted, NotAFile, NotFound, PathRefused, StoreBusy, TooLarge, UsageError
 from pawl.core.lazy_dataclass import dataclass
 
 LARGEST_TEXT = 4 << 20
@@ -159,6 +159,20 @@ def write_private(path: Path, text: str) -> None:
     temporary = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
     temporary.write_text(text, "utf-8")
     os.replace(temporary, path)
+
+
+def write_given(path: Path, data: bytes, workspace: str, *, private: bool = False) -> None:
+    """Writes a file that the user has named, a private one only where there is none. No link of the workspace leads it
+    elsewhere, and nothing that stands there makes it wait."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_EXCL if private else os.O_TRUNC)
+    leads = path.is_symlink() or not passes(os.path.realpath(path.parent), workspace)
+    try:
+        if leads and passes(os.path.abspath(path), workspace):
+            raise OSError(errno.ELOOP, "a link of the workspace leads elsewhere")
+        with open(os.open(path, flags, 0o600 if private else 0o666), "wb") as file:
+            file.write(data)
+    except OSError as error:
+        raise UsageError(f"{str(path)!r} cannot be written: {error.strerror}", advice="name another file") from error
 
 
 def workspace_key(workspace: str) -> str:

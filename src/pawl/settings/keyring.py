@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Mapping
 
 from pawl.core.redact import register
-from pawl.settings.config import IN_KEYRING, host_program
+from pawl.settings.config import IN_KEYRING, host_program, host_variables
 
 SECONDS = 20.0
 """The user may have to unlock it."""
@@ -59,15 +59,9 @@ def _run(
     """Its output; None where it fails or does not end."""
     argv = [host_program(program, environment), *(word.format(name=name) for word in words)]
     try:
+        env = host_variables(environment)
         done = subprocess.run(
-            argv,
-            input=given,
-            capture_output=True,
-            text=True,
-            env=dict(environment),
-            timeout=SECONDS,
-            check=False,
-            cwd="/",
+            argv, input=given, capture_output=True, text=True, env=env, timeout=SECONDS, check=False, cwd="/"
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

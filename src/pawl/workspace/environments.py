@@ -83,6 +83,7 @@ def found_environment(config: Config, workspace: str) -> Environment:
     """As it is now: environments come and go."""
     places = _places(config, workspace)
     found: dict[str, tuple[str, str]] = {}
+    home = str(config.home)
     for kind in _table().environment:
         if kind.language not in found and (folder := _standing(kind, places, config.search_path)):
             found[kind.language] = folder, kind.name
@@ -97,7 +98,7 @@ def found_environment(config: Config, workspace: str) -> Environment:
         found={language: whose for language, (_, whose) in found.items()},
         path=":".join((*programs, config.search_path)),
         roots=tuple(
-            dict.fromkeys((*_roots((*folders, *active)), *_installed(config.search_path, workspace, str(config.home))))
+            dict.fromkeys((*_roots((*folders, *active), home), *_installed(config.search_path, workspace, home)))
         ),
         variables={**variables, **_import_paths(config.environment, workspace)},
     )
@@ -236,14 +237,17 @@ def _is_marked(folder: str, name: str, workspace: str) -> bool:
     return not name or os.path.realpath(_text(os.path.join(folder, name)).strip() or "/") == workspace
 
 
-def _roots(environments: Iterable[str]) -> Iterator[str]:
+def _roots(environments: Iterable[str], home: str) -> Iterator[str]:
     """The environments, and the installations that their interpreters come from."""
     for folder in environments:
         base = _base(Path(folder))
-        # A link of the workspace is followed to a real environment only.
-        yield os.path.realpath(folder) if base is not None else folder
-        if base is not None:
-            yield base
+        if base is None:
+            yield folder
+            continue
+        # A link of the workspace may lead to a folder in which an environment and much else lies.
+        real = os.path.realpath(folder)
+        yield from (real,) if real == folder else (f"{real}/bin", *_parts(real))
+        yield from _installation(f"{base}/bin", home)
 
 
 def _base(environment: Path) -> str | None:
@@ -264,6 +268,10 @@ def _installed(search_path: str, workspace: str, home: str) -> Iterator[str]:
     for entry in search_path.split(":"):
         if not os.path.isabs(entry):
             continue
+        if is_below(os.path.realpath(entry), workspace):
+            # What stands there may lead to any folder; an environment is believed as any other is.
+            yield from _roots((os.path.dirname(entry),), home)
+            continue
         for name in _table().path["programs"]:
             path = os.path.join(entry, name)
             if not os.path.lexists(path):
@@ -278,16 +286,19 @@ def _installation(programs: str, home: str) -> Iterator[str]:
     """The folder of programs, and what was installed with them: whole, or the parts of it where keys lie beside."""
     yield programs
     folder = os.path.dirname(programs)
-    parts = [name for name in _table().path["parts"] if os.path.lexists(os.path.join(folder, name))]
+    parts = list(_parts(folder))
     if os.path.basename(programs) not in ("bin", "sbin", "shims") or not parts or is_below(home, folder):
         return
-    if any(os.path.lexists(os.path.join(folder, name)) for name in _table().path["credentials"]):
-        yield from (os.path.join(folder, name) for name in parts)
-    else:
-        yield folder
+    has_keys = any(os.path.lexists(os.path.join(folder, name)) for name in _table().path["credentials"])
+    yield from parts if has_keys else (folder,)
     base = _base(Path(folder))
-    if base is not None:
-        yield base
+    if base not in (None, folder):
+        yield from _installation(f"{base}/bin", home)
+
+
+def _parts(folder: str) -> Iterator[str]:
+    paths = (os.path.join(folder, name) for name in _table().path["parts"])
+    return (path for path in paths if os.path.lexists(path))
 
 
 def _import_paths(variables: Mapping[str, str], workspace: str) -> dict[str, str]:

@@ -12,13 +12,14 @@ import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 from pawl.core.change import BlobReader, Change, ChangeSet, NodeKind
 from pawl.core.errors import Conflicted, GitFailed, UsageError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.merge import merge3
 from pawl.core.patch import content, git_mode
-from pawl.settings.config import host_path, workspaces
+from pawl.settings.config import host_variables
 from pawl.settings.files import Tree
 from pawl.workspace.git import opened
 
@@ -89,7 +90,7 @@ class PullRequests:
         """The branch of the same name, where the host has it, else its default."""
         if self.repository.branch:
             try:
-                return str(self._call("GET", f"branches/{self.repository.branch}")["name"])
+                return str(self._call("GET", f"branches/{quote(self.repository.branch)}")["name"])
             except GitFailed as error:
                 if _MISSING.search(error.message) is None:
                     raise
@@ -114,7 +115,8 @@ class PullRequests:
         if change.before is None or change.before.kind is not NodeKind.FILE:
             return after
         try:
-            stands = self._call("GET", f"contents/{change.path}?ref={self.repository.commit}")
+            path = quote(change.path, errors="surrogateescape")
+            stands = self._call("GET", f"contents/{path}?ref={self.repository.commit}")
         except GitFailed as error:
             if _MISSING.search(error.message) is None:
                 raise
@@ -131,7 +133,8 @@ class PullRequests:
         place = f"repos/{self.repository.name}" + (f"/{path}" if path else "")
         words = ["api", "--hostname", self.repository.host, "--method", method, place]
         words += ["--input", "-"] if body is not None else []
-        said = call_gh((self.program, *words), self.environment, "" if body is None else json.dumps(body))
+        given = "" if body is None else json.dumps(body)
+        said = call_gh((self.program, *words), self.environment, self.repository.host, given)
         try:
             answer: dict[str, Any] = json.loads(said or "{}")
         except ValueError as error:
@@ -139,16 +142,17 @@ class PullRequests:
         return answer
 
 
-def call_gh(words: Sequence[str], environment: Mapping[str, str], given: str = "") -> str:
+def call_gh(words: Sequence[str], environment: Mapping[str, str], host: str, given: str = "") -> str:
     """The output of the program; `GitFailed` where it fails, as without a log-in."""
+    # gh would send these to any host that a repository names.
+    left_out = () if host == environment.get("GH_HOST") else ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")
     try:
         done = subprocess.run(
             words,
             input=given,
             capture_output=True,
             text=True,
-            # gh starts git.
-            env={**environment, "PATH": host_path(environment, *workspaces)},
+            env={name: value for name, value in host_variables(environment).items() if name not in left_out},
             timeout=SECONDS,
             check=False,
             # Not in the workspace: gh would run git there.

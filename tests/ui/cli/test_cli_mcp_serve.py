@@ -223,6 +223,10 @@ def test_what_is_wrong_is_answered_and_the_server_goes_on(pawl: Pawl):
         tried = client.call("promote", entry="--allow-protected")
         assert tried["isError"]
         assert client.call("run", command=["--net", "true"])["isError"]
+        for odd in ("a\0b", "\ud800"):
+            assert "none that a command can be given" in client.call("locate", text=odd)["content"][0]["text"]
+        client.send({"id": [1], "result": {}})
+        client.send({"method": "notifications/cancelled", "params": {"requestId": {}}})
         assert client.ask("ping", {})["result"] == {}
 
 

@@ -207,6 +207,16 @@ def test_commands_that_are_not_for_a_page_are_refused(tab: Page):
     assert tab.ask("POST", "/api/command", {"words": ["diff", "-C", "/etc"]}).status != 500
 
 
+@pytest.mark.parametrize(
+    "body",
+    [b"[" * 100_000, b'{"a":' * 5_000, b"NaN", b"\xff", b'{"path": "a\\ud800", "text": "y", "base": ""}'],
+    ids=["deep", "deep objects", "no object", "no text", "half a letter"],
+)
+def test_a_body_that_is_no_object_of_texts_is_refused(tab: Page, body: bytes):
+    assert tab.ask("PUT", "/api/file", body).status == 400
+    assert tab.ask("PUT", "/api/file", {"path": "a.py", "text": "x", "base": "x"}).status == 400
+
+
 def test_a_body_that_is_too_large_is_not_read(tab: Page):
     answer = tab.ask("POST", "/api/requests", b"[]", Content_Length=str(64 << 20))
     assert answer.status == 413

@@ -269,6 +269,20 @@ def test_tasks_go_to_the_issues_of_the_host_once_and_come_back_by_their_state(re
     assert standings["T001"] == standings["T006"] == "done" and standings["T002"] == "open"
 
 
+@pytest.mark.attack("A12")
+@pytest.mark.spec("E11")
+def test_a_host_that_a_repository_names_is_given_no_key_of_another(
+    repository: Pawl, host: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """`gh` sends the key for hosts of companies to every host but its makers'."""
+    (host / "gh").write_text(f"#!/bin/sh\necho ${{GH_ENTERPRISE_TOKEN-none}} >> {host}/given\necho '[]'\n")
+    monkeypatch.setenv("GH_ENTERPRISE_TOKEN", "Vt5mQ2zRk8wYc3NpX7bJ")
+    for own in ("git.corp.invalid", "example.invalid"):
+        monkeypatch.setenv("GH_HOST", own)
+        assert repository("spec", "issues", "import", "--github").code == 0
+    assert (host / "given").read_text().split() == ["none", "Vt5mQ2zRk8wYc3NpX7bJ"]
+
+
 @pytest.mark.spec("E11")
 def test_a_host_that_is_not_logged_in_to_is_told_and_nothing_changes(repository: Pawl, host: Path):
     (host / "out").touch()

@@ -88,6 +88,12 @@ def test_a_search_is_a_program_of_the_users(project: Project, configured: Config
     with model(configured, calls, settings=settings) as playing:
         pawl("ask", "who has tusks?")
     assert "found tusks; rm -rf / walrus" in sent(playing)
+    odd = ({"query": "-o/tmp/x"}, {"query": "a\0b"})
+    calls = Said(calls=tuple((f"t{at}", "web_search", json.dumps(one)) for at, one in enumerate(odd)), stop="calls")
+    with model(configured, calls, settings=settings) as playing:
+        assert pawl("ask", "--no-cache", "who has tusks?").code == 0
+    # No query is an option of the program, and none keeps it from being started.
+    assert "found  -o/tmp/x walrus" in sent(playing) and "found a b walrus" in sent(playing)
     configured('[web]\nsearch = ["search"]\n')
     said = pawl("ask", "--model", "scripted:nothing.toml", "who?")
     assert said.code == 52 and "not an absolute path" in said.err

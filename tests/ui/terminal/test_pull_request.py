@@ -12,7 +12,7 @@ import pytest
 from ui.terminal.conftest import FIX, Place
 
 GH = f"""#!{sys.executable}
-import base64, json, pathlib, sys
+import base64, json, pathlib, sys, urllib.parse
 words = sys.argv[1:]
 assert words[:2] == ["api", "--hostname"], words
 host, method, place = words[2], words[4], words[5]
@@ -37,7 +37,7 @@ answers = {{
 if rest.startswith("git/commits/"):
     answers[rest] = {{"tree": {{"sha": "a" * 40}}}}
 if rest.startswith("contents/"):
-    path = rest.removeprefix("contents/").partition("?")[0]
+    path = urllib.parse.unquote(rest.removeprefix("contents/").partition("?")[0])
     answers[rest] = {{"content": base64.b64encode((known / path).read_bytes()).decode()}}
 print(json.dumps(answers[rest]))
 """

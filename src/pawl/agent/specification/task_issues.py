@@ -212,7 +212,7 @@ class HostedIssues:
         if not program:
             raise UsageError("gh is not installed", advice="leave out --github: a file can be imported by hand")
         name = hosted(self.spec.shop.tree)
-        return call_gh((program, *words, "--repo", f"{name.host}/{name.name}"), environment)
+        return call_gh((program, *words, "--repo", f"{name.host}/{name.name}"), environment, name.host)
 
     def listed(self) -> tuple[TaskIssue, ...]:
         fields = "title,body,state,stateReason,number"

@@ -19,7 +19,7 @@ from pawl.agent.tools.tool_registry import Build, Effect, Tool, page
 from pawl.core.display import safe_words
 from pawl.core.errors import BadArguments, NotFound, PermissionDenied, TimedOut, ToolError
 from pawl.core.lazy_dataclass import dataclass
-from pawl.settings.config import Config
+from pawl.settings.config import Config, host_variables
 from pawl.settings.permission_rules import WEB_FETCH, WEB_SEARCH, web_host
 from pawl.settings.web_settings import WebSettings, web_settings
 
@@ -92,15 +92,12 @@ def web_tools(config: Config) -> Mapping[str, Build]:
 
 
 def searched(query: str, wanted: WebSettings, environment: Mapping[str, str]) -> WebText:
+    # What begins with a dash would be an option of the program's.
+    words = [*wanted.search, f"{' ' * query.startswith('-')}{query}".replace("\0", " ")]
+    env, nothing = host_variables(environment), subprocess.DEVNULL
     try:
         done = subprocess.run(
-            [*wanted.search, query],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            env=dict(environment),
-            timeout=wanted.seconds,
-            check=False,
-            cwd="/",
+            words, stdin=nothing, capture_output=True, env=env, timeout=wanted.seconds, check=False, cwd="/"
         )
     except subprocess.TimeoutExpired as error:
         raise TimedOut(f"the search took over {wanted.seconds:g} s", advice="search for less") from error

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pawl.core.errors import BudgetExceeded, UnknownEntry, UsageError
 from pawl.core.job import CRITICAL, Job, JobOutcome, JobState
 from pawl.core.run import Approval, RunRequest
+from pawl.settings import files as bounded
 from pawl.ui.cli.call import Call, amount_of, check_range, given_bytes
 from pawl.ui.cli.do import piped_input, spending
 from pawl.ui.cli.encoder import EXIT_WAITING, Json, as_json, picked
@@ -332,7 +333,7 @@ def _export(shop: Project, jobs: JobQueue, call: Call, every: Sequence[Job]) -> 
     if call.options.export == "-":
         return call.emit(body)
     path = Path(call.options.export)
-    path.write_text(f"{as_json(body)}\n", "utf-8")
+    bounded.write_given(path, f"{as_json(body)}\n".encode(), shop.workspace)
     return call.answer({"exported": str(path), "jobs": len(every)}, f"{counted(len(every), 'job')} written to {path}")
 
 

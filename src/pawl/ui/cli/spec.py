@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pawl.core.errors import UsageError
 from pawl.core.run import DeliveryState, RunRequest
+from pawl.settings import files as bounded
 from pawl.ui.cli.call import Call, check_range, given_bytes
 from pawl.ui.cli.do import carry, piped_input, spending
 from pawl.ui.cli.encoder import EXIT_CODES, EXIT_WAITING, picked
@@ -313,7 +314,7 @@ def _issues(shop: Project, call: Call) -> int:
         found = task_issues.issues_of(one, tasks)
         markdown = rest[0].endswith((".md", ".markdown"))
         text = (task_issues.as_markdown if markdown else task_issues.as_json)(one, found)
-        Path(rest[0]).write_text(text, "utf-8", "replace")
+        bounded.write_given(Path(rest[0]), text.encode("utf-8", "replace"), shop.workspace)
         return call.answer(
             {"spec": one.name, "file": rest[0], "issues": len(found)}, f"{counted(len(found), 'issue')} in {rest[0]}"
         )

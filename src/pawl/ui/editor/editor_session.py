@@ -27,6 +27,7 @@ from pawl.core.patch import content, is_text_edit
 from pawl.core.run import Approval, ApprovalAnswer, ApprovalRequest, ApprovalResponse, Mode, Report, RunState
 from pawl.core.typed import plain
 from pawl.models.router import listed
+from pawl.settings import files as bounded
 from pawl.settings.config import Config
 from pawl.ui.cli.call import Call
 from pawl.ui.cli.main import run_words
@@ -320,7 +321,7 @@ class EditorSession:
         if buffer is None:
             return None
         try:
-            stands = Path(place).read_text("utf-8")
+            stands = bounded.read_text(place)
         except (OSError, UnicodeDecodeError):
             return None
         return None if buffer == stands else buffer

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pawl.core.errors import UsageError
 from pawl.core.run import ApprovalAnswer, ApprovalRequest, ApprovalResponse, Report
 from pawl.settings import files as bounded
-from pawl.settings.config import host_program
+from pawl.settings.config import host_program, host_variables
 from pawl.settings.permission_rules import web_host
 from pawl.ui.screen.run_report import show_question
 from pawl.ui.screen.screen import Face, brief
@@ -37,7 +37,7 @@ def edited(text: str, suffix: str, environment: Mapping[str, str]) -> str:
         path.write_text(text, "utf-8", "surrogateescape", newline="")
         try:
             # Not where Pawl was started: an editor may read configuration of the folder that it stands in.
-            done = subprocess.run([*words, str(path)], check=False, cwd=folder)
+            done = subprocess.run([*words, str(path)], check=False, cwd=folder, env=host_variables(environment))
         except OSError as error:
             raise UsageError(
                 f"the editor {words[0]!r} cannot be started: {error.strerror}",

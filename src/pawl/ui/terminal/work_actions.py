@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import textwrap
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
@@ -15,6 +14,7 @@ from pawl.core.change import ChangeSet
 from pawl.core.dialogue import TranscriptLine, typed_words
 from pawl.core.errors import UnknownEntry, UsageError
 from pawl.core.run import Approval, DeliveryState, Mode, Report, RunRequest, RunState
+from pawl.settings import files as bounded
 from pawl.ui.screen.diff import show_diff
 from pawl.ui.screen.renderer import Meter
 from pawl.ui.screen.screen import Face, Screen, agreed, brief, counted, money, one_line, short_path, when
@@ -369,11 +369,7 @@ class WorkActions:
         if not program:
             path = Path(f"{branch.removeprefix('pawl/')}.patch")
             head = f"Subject: [PATCH] {one_line(title)}\n\n{text}\n\n---\n\n".encode("utf-8", "replace")
-            try:
-                with path.open("xb") as file:
-                    file.write(head + git_patch(changes, shop.store.blobs))
-            except OSError as error:
-                raise UsageError(f"{str(path)!r} cannot be written: {error.strerror}", advice="move it away") from error
+            bounded.write_given(path, head + git_patch(changes, shop.store.blobs), shop.workspace, private=True)
             self._say(f"gh is not installed; the change is written to {path} (git apply takes it)")
             return
         repository = self._sitting.base or hosted(shop.tree)
@@ -441,14 +437,9 @@ class WorkActions:
     def export(self, words: str) -> None:
         conversation = self._conversation("export")
         path = Path(words or f"conversation-{conversation}.md").expanduser()
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise UsageError(
-                f"{str(path)!r} cannot be written: {error.strerror}", advice="name another: /export FILE"
-            ) from error
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(as_markdown(conversation, list(self._sitting.session.transcript(conversation))))
+        session = self._sitting.session
+        text = as_markdown(conversation, list(session.transcript(conversation)))
+        bounded.write_given(path, text.encode("utf-8", "backslashreplace"), session.shop.workspace, private=True)
         self._say(f"written: {path}")
 
     def diff(self, words: str) -> None:

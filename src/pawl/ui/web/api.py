@@ -32,6 +32,7 @@ from pawl.core.errors import (
     UsageError,
 )
 from pawl.core.run import ApprovalAnswer, ApprovalResponse, RunState
+from pawl.core.typed import Unreadable, read_json
 from pawl.sandbox.cancel import CancelToken
 from pawl.ui.cli.encoder import Json, as_json, picked, report_json
 from pawl.ui.cli.main import run_words
@@ -522,8 +523,9 @@ def _said(line: TranscriptLine) -> Json:
 
 async def _body(request: Request) -> dict[str, Any]:
     try:
-        given = await request.json()
-    except ValueError as error:
+        given = read_json(await request.body())
+        json.dumps(given, ensure_ascii=False).encode()  # Half a letter is none.
+    except (Unreadable, UnicodeError) as error:
         raise UsageError("the body is not JSON", advice="send an object") from error
     if not isinstance(given, dict):
         raise UsageError("the body is not an object", advice="send an object")

@@ -65,8 +65,10 @@ def _files(folder: Traversable, above: str) -> list[tuple[str, PageFile]]:
     found: list[tuple[str, PageFile]] = []
     for one in folder.iterdir():
         path, ending = f"{above}/{one.name}", f".{one.name.rpartition('.')[2]}"
+        if isinstance(one, Path) and one.is_symlink():
+            continue  # What a build makes may lead anywhere.
         if one.is_dir():
             found += _files(one, path)
-        elif ending in KINDS:
+        elif ending in KINDS and one.is_file():
             found.append((path, PageFile(one.read_bytes(), KINDS[ending])))
     return found

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 import tempfile
-import webbrowser
 from argparse import ArgumentParser
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pawl.core.errors import UsageError
+from pawl.settings.config import host_variables
 from pawl.settings.installation import with_extra
 from pawl.ui.cli.parser import Command
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from pawl.ui.cli.call import Call
 
 LOOPBACK = "127.0.0.1"
+_SHOWN = "import sys, webbrowser; webbrowser.open(sys.argv[1])"
 LEADING = """<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>Pawl</title>
 <meta http-equiv="refresh" content="0; url={address}"><p>Pawl is <a href="{address}">here</a>.
 """
@@ -51,8 +54,8 @@ def web(config: Config, workspace: Path, call: Call) -> int:
         def ready(address: str) -> Callable[[], object]:
             call.answer({"url": address}, f"{workspace.name} is open at {address}\nCtrl-C ends it")
             if not call.options.no_open:
-                with suppress(webbrowser.Error):
-                    webbrowser.open(_leading(address, stack))
+                words = (sys.executable, "-P", "-c", _SHOWN, _leading(address, stack))
+                subprocess.run(words, check=False, cwd="/", env=host_variables(config.environment))
             return stack.close
 
         serve(config, workspace, listening, call.options, ready)

@@ -105,6 +105,8 @@ def file(shop: Project, path: str) -> Json:
 def edit(shop: Project, path: str, text: str, base: str) -> Change:
     """The user's edit of a text that was read as `base`."""
     path = _plain(path)
+    if text == base:
+        raise UsageError("nothing was changed", advice="edit it first")
     if _is_hidden(shop, path):
         raise SecretRefused(f"{path!r} is not edited here", advice="use your own editor for it")
     seen = shop.tree.find(path)
@@ -124,8 +126,6 @@ def save(shop: Project, change: Change, text: str) -> Json:
     """Promote the user's edit."""
     path = change.path
     entry = shop.new_entry(EntryKind.EDIT, f"edit {path} in the page", allows_protected=True)
-    if change.before == change.after:
-        return {**picked_file(shop, path), "merged": False, "entry": None}
     try:
         promotion = shop.promote(entry, ChangeSet.of([change]))
     except Conflicted as error:
