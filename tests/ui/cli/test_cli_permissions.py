@@ -34,6 +34,10 @@ def test_a_call_is_checked_and_the_rule_that_works_is_offered(pawl: Pawl):
         "source": "",
         "suggestions": ["Bash(npm run build *)"],
     }
+    # As it is typed in a session, without quotes.
+    assert pawl.json("permissions", "check", "Bash(git", "push)", "--net") == pawl.json(
+        "permissions", "check", "--net", "Bash(git push)"
+    )
     assert pawl.json("permissions", "check", "Bash(make)")["ruling"] == "allow"
     assert pawl.json("permissions", "check", "Bash(make)", "--net")["ruling"] == "ask"
     assert pawl.json("permissions", "check", "Edit(.git/config)")["ruling"] == "deny"

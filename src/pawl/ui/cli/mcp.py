@@ -109,7 +109,7 @@ def _list(shop: Project, call: Call) -> int:
         return call.emit({"servers": rows})
     if not rows:
         if not unheard:
-            call.out.say("no MCP server is configured; add one with: pawl mcp add NAME -- COMMAND")
+            call.out.hint("no MCP server is configured; add one with: pawl mcp add NAME -- COMMAND")
         return 0
     shown = [tuple(str(one[key]) for key in ("name", "standing", "tools", "runs")) for one in rows]
     call.out.table(("server", "stands", "tools", "runs"), shown, flexible=3)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def permissions_words(parser: ArgumentParser) -> None:
     actions = ["list", "check"]
     parser.add_argument("action", nargs="?", choices=actions, default="list", metavar="ACTION", help="list or check")
-    parser.add_argument("call", nargs="?", metavar="CALL", help="the call to check, such as 'Bash(git push)'")
+    parser.add_argument("call", nargs="*", metavar="CALL", help="the call to check, such as 'Bash(git push)'")
     parser.add_argument("--net", action="store_true", help="judge it as for commands with network access")
     parser.add_argument("--mode", choices=["chat", "agent"], help="judge it as for runs in this mode (default: agent)")
 
@@ -63,7 +63,7 @@ _DEFAULTS = {
 
 def permissions(shop: Project, call: Call) -> int:
     options = call.options
-    if (options.action == "check") is not (options.call is not None):
+    if (options.action == "check") is not bool(options.call):
         raise UsageError("'pawl permissions check' takes one call", advice="write it as 'Bash(git push)'")
     cage = permitting.SandboxMode.OPEN if options.net else permitting.SandboxMode.CLOSED
     mode = Mode(options.mode or Mode.AGENT)
@@ -105,7 +105,7 @@ def _list(found: permitting.Permitting, call: Call) -> int:
 
 
 def _check(permit: permitting.Permit, call: Call) -> int:
-    said = permitting.asked(permit, call.options.call)
+    said = permitting.asked(permit, " ".join(call.options.call))
     if call.options.json:
         return call.emit(picked(said, "ruling reason rule source suggestions"))
     call.out.say(f"{said.ruling}: {said.reason}")
@@ -130,7 +130,7 @@ def trust(shop: Project, call: Call) -> int:
         call.out.say(f"  {'~' if path in before.changed else ' '} {path}")
     if not after.files:
         call.out.say("  no file here configures or executes anything yet")
-    call.out.say("the trust lapses when one of these changes; take it back with: pawl trust --revoke")
+    call.out.hint("the trust lapses when one of these changes; take it back with: pawl trust --revoke")
     return 0
 
 

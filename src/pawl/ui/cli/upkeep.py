@@ -85,7 +85,7 @@ def doctor(shop: Project, call: Call) -> int:
         call.out.say(f"tests       {one.shown} ({'; '.join(filter(None, (one.source, proved)))})")
     if trust.standing is TrustStatus.LAPSED:
         call.out.say(f"  ! the trust in this folder lapsed: {', '.join(trust.changed)} changed since", "yellow")
-        call.out.say("      its configuration is ignored; look at the files, then run: pawl trust")
+        call.out.hint("      its configuration is ignored; look at the files, then run: pawl trust")
     return code
 
 

@@ -349,7 +349,7 @@ class WorkActions:
         if not changes:
             raise UsageError(
                 f"this session has promoted nothing{' since its last commit' if but else ''}",
-                advice="use git for what you changed yourself",
+                advice="git commits what you changed yourself, and what earlier sessions promoted",
             )
         titles = sorted((one.title for one in kept), key=lambda title: not title.startswith("do: "))
         return changes, [title.removeprefix("do: ").removeprefix(CARRY_OUT) for title in titles]
