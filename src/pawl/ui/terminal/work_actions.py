@@ -539,7 +539,7 @@ def rows_below(out: Screen, rows: list[tuple[str, str]]) -> None:
     """Two columns; the second is folded below itself, and below the first where there is no room beside it."""
     width = min(max((len(name) for name, _ in rows), default=0), 30)
     room = out.width - width - 5
-    narrow = room < 20
+    narrow = room < 24
     margin = "    " if narrow else " " * (width + 4)
     for name, text in rows:
         lines = textwrap.wrap(one_line(text), max(10, out.width - 5) if narrow else room) or [""]
