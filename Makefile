@@ -46,7 +46,7 @@ test-npm: environment ## run the tests on real projects, which install packages
 	$(PYTEST) -m npm --timeout 300 $(NPM_TESTS)
 
 test-browser: web ## drive the page of 'pawl web' in Chromium; pictures in $PAWL_SHOTS, else in the folder for temporary files
-	$(PYTEST) -n 0 -m browser --timeout 300 tests/browser
+	$(PYTEST) -n 0 -m browser --timeout 900 tests/browser
 
 test-web: web ## check the types, the lint and the tests of the page
 	cd web && PATH="$(abspath $(BIN)):$$PATH" && npm run --silent check && npx --no biome check src && npm run --silent test

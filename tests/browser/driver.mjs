@@ -18,7 +18,7 @@ const browser = await chromium.launchPersistentContext(profile, {
   chromiumSandbox: false,
   args: FLAGS.split(" ").map((flag) => `--${flag}`),
 });
-browser.setDefaultTimeout(30_000);
+browser.setDefaultTimeout(120_000);
 const tabs = new Map();
 
 function opened(page) {

@@ -1,4 +1,5 @@
 import { Component, lazy, type ReactNode, Suspense, useEffect, useState } from "react";
+import QuickOpen from "./code/QuickOpen";
 import { Badge, Button, Dialog, Select, Spinner, Tabs, Toasts } from "./components";
 import { useStore } from "./events/store";
 import { count, money } from "./format";
@@ -18,7 +19,6 @@ const LAZY = {
   settings: lazy(() => import("./panes/SettingsPane")),
   components: lazy(() => import("./components/Gallery")),
 };
-const QuickOpen = lazy(() => import("./code/QuickOpen"));
 
 const title = (pane: string) => pane[0]!.toUpperCase() + pane.slice(1);
 
@@ -72,9 +72,7 @@ export function App() {
         <Keys />
       </Dialog>
       <Dialog title="Open a file" open={dialog === "open"} onClose={() => setDialog("")}>
-        <Suspense fallback={<Spinner />}>
-          <QuickOpen onClose={() => setDialog("")} />
-        </Suspense>
+        <QuickOpen onClose={() => setDialog("")} />
       </Dialog>
     </div>
   );

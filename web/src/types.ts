@@ -58,6 +58,8 @@ export interface SessionState {
   conversation: string;
   working: boolean;
   run: string | null;
+  /** The newest run, where nobody is at work on it before its end. */
+  left: string | null;
   /** Runs that another process is at work on. */
   elsewhere: string[];
   waiting: { run: string; question: Question } | null;

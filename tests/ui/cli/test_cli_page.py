@@ -258,6 +258,8 @@ def test_a_server_that_is_killed_loses_neither_a_run_nor_a_question(project: Pro
     with page(pawl.workspace, "--model", model) as tab:
         run = seen[0]["run"]
         assert [(one["id"], one["state"]) for one in tab.get("/api/runs")] == [(run, "working")]
+        # Who opens the page now is shown it, and may go on with it.
+        assert tab.get("/api/state")["left"] == run
         tab.post(f"/api/runs/{run}/resume", {})
         asked = tab.until("ApprovalAsked", after=seen[-1]["id"])[-1]
         tab.kill()

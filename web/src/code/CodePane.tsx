@@ -97,7 +97,10 @@ function Files({ selected }: { selected: string }) {
   const load = useCallback(
     (path: string) =>
       folder(path).then(
-        ({ entries }) => setFolders((old) => new Map(old).set(path, entries)),
+        ({ entries }) => {
+          setFolders((old) => new Map(old).set(path, entries));
+          setError(null);
+        },
         (problem) => (path ? toast(problem) : setError(problem)),
       ),
     [],
@@ -211,11 +214,12 @@ function Hits({ hits }: { hits: Hit[] }) {
           title={`${hit.path}:${hit.line}`}
           onClick={() => go("code", hit.path, hit.line)}
         >
-          <span>
-            {hit.path}
-            <span className="dim">:{hit.line}</span>
+          <span className="path">
+            <bdi dir="ltr">
+              {hit.path}
+              <span className="dim">:{hit.line}</span>
+            </bdi>
           </span>
-          <br />
           <span className="dim">{hit.text.trim()}</span>
         </button>
       )}

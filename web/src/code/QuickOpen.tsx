@@ -18,8 +18,6 @@ export default function QuickOpen({ onClose }: { onClose: () => void }) {
   return (
     <div className="quick">
       <input
-        // biome-ignore lint/a11y/noAutofocus: the dialog was asked for in order to type
-        autoFocus
         value={text}
         aria-label="letters of the path"
         placeholder="letters of the path"

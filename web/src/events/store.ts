@@ -185,6 +185,8 @@ async function connect(signal: AbortSignal): Promise<void> {
       // A server that began anew counts from its own store; what we had is then of another one.
       const anew = last > session.last_event;
       set({ ...(anew ? EMPTY : { last }), connection: "connected", refusal: null });
+      if (store.session) touched();
+      else if (session.left) set({ followed: [session.left] });
       setSession(session);
       attempt = 0;
       await readEvents(store.last, signal, take);

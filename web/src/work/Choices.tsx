@@ -36,7 +36,7 @@ export function Choices({ compact }: { compact: boolean }) {
         bare={bare}
         value={choices.reasoning}
         options={[
-          ["", "reasoning: setting"],
+          ["", "reasoning: as set"],
           ["on", "reasoning on"],
           ["off", "reasoning off"],
         ]}
@@ -138,10 +138,10 @@ function ModelSelect({
 function BudgetFields({ choices, onDone }: { choices: Chosen; onDone: () => void }) {
   const [money, setMoney] = useState(choices.budget.money ?? "");
   const [limit, setLimit] = useState(choices.budget.seconds?.toString() ?? "");
-  useEffect(() => {
-    setMoney(choices.budget.money ?? "");
-    setLimit(choices.budget.seconds?.toString() ?? "");
-  }, [choices.budget]);
+  // The state comes anew with every event; what is typed here stays until the budget itself is another one.
+  const { money: now, seconds: most } = choices.budget;
+  useEffect(() => setMoney(now ?? ""), [now]);
+  useEffect(() => setLimit(most?.toString() ?? ""), [most]);
   return (
     <form
       className="form"

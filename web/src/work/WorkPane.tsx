@@ -330,7 +330,7 @@ const BlockView = memo(({ block, live, said }: { block: Block; live: boolean; sa
       const [sign, tone] = signOf(result.standing, result.advisory);
       return (
         <button type="button" className="check-line" onClick={() => go("proof")} title="show in Proof">
-          <span className={tone}>{sign}</span> {result.step}
+          <span className={tone}>{sign}</span> <span className="nowrap">{result.step}</span>
           <span className="dim ellipsis"> {result.reason || tests(result.counts)}</span>
           <span className="dim nowrap">{result.seconds >= 0.05 && seconds(result.seconds)}</span>
         </button>

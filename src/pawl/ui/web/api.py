@@ -126,7 +126,7 @@ class Api:
         session, choices = self._session, self._session.wishes
         model = session.shared.model or ""
         waiting, models = await self._reader.run(_waiting), await self._reader.run(_models)
-        at_work = await self._reader.run(_at_work)
+        at_work, left = await self._reader.run(_at_work)
         budget = {"money": session.budget.get("money"), "seconds": session.budget.get("seconds")}
         return {
             "version": __version__,
@@ -142,6 +142,7 @@ class Api:
             "conversation": choices.conversation,
             "working": session.is_working,
             "run": session.session.shop.run_id if session.is_working else waiting and waiting["run"],
+            "left": left,
             "elsewhere": [one for one in at_work if not session.is_working or one != session.session.shop.run_id],
             "waiting": None if session.is_working else waiting,
             "queued": [one.text for one in session.session.queued],
@@ -497,10 +498,12 @@ def _waiting(shop: Project) -> Json | None:
     return {"run": report.run, "question": report.question, "request": report.request}
 
 
-def _at_work(shop: Project) -> list[str]:
-    """The runs that somebody carries now, here or in another process."""
+def _at_work(shop: Project) -> tuple[list[str], str | None]:
+    """The runs that somebody carries now, here or in another process; and the newest of all if it is left so."""
     found = Session(shop).runs(state=RunState.WORKING, limit=MOST_RUNS)
-    return [one.id for one in found if shop.is_carried(one.id)]
+    carried = [one.id for one in found if shop.is_carried(one.id)]
+    newest = [one.id for one in Session(shop).runs(limit=1) if one.state is RunState.WORKING]
+    return carried, next((one for one in newest if one not in carried), None)
 
 
 def _models(shop: Project) -> tuple[str, ...]:
