@@ -134,11 +134,7 @@ class Api:
             "name": session.workspace.name,
             "model": model,
             "models": list(dict.fromkeys((*models, *((model,) if model else ())))),
-            "choices": {
-                "mode": choices.mode_word,
-                **picked(choices, "approval model reasoning"),
-                "budget": budget,
-            },
+            "choices": {"mode": choices.mode_word, **picked(choices, "approval model reasoning"), "budget": budget},
             "conversation": choices.conversation,
             "working": session.is_working,
             "run": session.session.shop.run_id if session.is_working else waiting and waiting["run"],
