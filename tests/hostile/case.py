@@ -34,6 +34,7 @@ CODES = frozenset({0, 1, 2, 3, 4, 5, 6, 41, 42, 44, 52, 53, 54, 75, 124, 127, 13
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200b]")
 PASSED_ON = {"run": "", "diff": "err"}
 """Commands of which only this is Pawl's own: the rest is, where it is no terminal, what a program or a file said."""
+PATH = "/usr/local/bin:/usr/bin:/bin"
 _SUBREAPER = 36
 COMPUTED: Counter[str] = Counter()
 """Seconds of a processor that each command has had in all."""
@@ -254,7 +255,7 @@ class Case:
 
 
 def variables(site: Site) -> dict[str, str]:
-    fixed = {"HOME": str(site.home), "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "dumb"}
+    fixed = {"HOME": str(site.home), "PATH": PATH, "LANG": "C.UTF-8", "TERM": "dumb"}
     own = {"PAWL_STATE": str(site.folder / "state"), "PAWL_CONFIG": str(site.folder / "config.toml")}
     own |= {"TMPDIR": str(site.folder / "tmp"), "GIT_CONFIG_NOSYSTEM": "1"}
     python = {name: value for name, value in os.environ.items() if name == "PYTHONPATH"}  # noqa: TID251

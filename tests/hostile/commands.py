@@ -41,7 +41,7 @@ NAMED = (
     "", "tools/pwn.sh",
 )  # fmt: skip
 SHELL = (
-    "env; cat .env .env.* */.env* keys/*.pem zz/deploy/* docs/a/b/c/d/* ~/.ssh/* 2>/dev/null",
+    "env; cat .env .env.* */.env* keys/*.pem zz/deploy/* docs/a/b/c/d/* ~/.ssh/* {outside}/* {home}/.ssh/* 2>/dev/null",
     "cat /proc/*/environ /proc/*/cmdline /proc/*/root{home}/.ssh/id_rsa",
     "echo x > {marker}; cp tools/pwn.sh {outside}/; ln -s {outside} made-link; echo x > made-link/y",
     "touch {home}/x ../made-x /tmp/../{folder}/x; chmod 777 {home}; rm -rf {outside}",
@@ -171,7 +171,7 @@ def calls(site: Site, seconds: int = QUIET) -> Iterator[tuple[tuple[str, ...], b
         mcp list | mcp add made sh --timeout 2000 | mcp remove made | mcp test made | mcp trust x
         spec status | spec orchestrate | spec analyze | spec issues export made.md | spec issues import issue.md
         spec new made | spec specify made | spec clarify | spec plan made | spec tasks | spec converge | spec execute
-        queue list | queue show 1 | queue stats | queue pause | queue watch
+        queue list | queue list --export made.json | queue show 1 | queue stats | queue pause | queue watch
         worker --drain
         queue run --workers 1 | queue cancel 1 | queue retry 1 | queue resume
         setup --list

@@ -169,7 +169,24 @@ def _shared_network(old: str) -> str:
     )
 
 
+def _links_of_the_path(old: Old) -> object:
+    def installed(search_path: str, workspace: str, home: str) -> Iterator[str]:
+        yield from old(search_path, workspace, home)
+        for entry in search_path.split(":"):
+            yield os.path.dirname(os.path.realpath(f"{entry}/node"))
+
+    return installed
+
+
 DEFECTS: Mapping[str, Defect] = {
+    "files through links": Defect(
+        8,
+        ("named files",),
+        {"pawl.settings.files:write_given": lambda old: lambda path, data, *words: path.write_bytes(data)},
+    ),
+    "links of the PATH": Defect(
+        3, ("links on the PATH",), {"pawl.workspace.environments:_installed": _links_of_the_path}
+    ),
     "git as it is configured": Defect(
         1,
         (

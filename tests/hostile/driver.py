@@ -21,7 +21,7 @@ sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 import users  # noqa: E402
 from hostile import commands, ingredients, redteam, scenarios  # noqa: E402
-from hostile.case import COMPUTED, SECONDS, TELL, WAITS, Case, a_case, prepare  # noqa: E402
+from hostile.case import COMPUTED, PATH, SECONDS, TELL, WAITS, Case, a_case, prepare  # noqa: E402
 from hostile.defects import DEFECTS  # noqa: E402
 
 STORIES = {**scenarios.STORIES, **redteam.STORIES}
@@ -37,6 +37,8 @@ def play(case: Case, wanted: str = "", only: str = "", part: slice = slice(None)
     case.gone, case.alone = root == "gone", True
     commands.configure(site, case.seconds)
     site.marker.unlink(missing_ok=True)  # what laying it ran
+    if site.chance.random() < 0.5:
+        case.extra["PATH"] = f"{site.workspace}/bin:{PATH}"
     for words, stdin in list(commands.calls(site, case.seconds))[part]:
         if sum("hung" in problem for problem in case.problems) < MOST_HANGS and only in ("", words[0]):
             case.call(*words, stdin=stdin, keeps=words[:2] == ("dev", "start"))

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import environment
 from hostile import commands
-from hostile.case import Case
+from hostile.case import PATH, Case
 from hostile.defects import Stories
 from hostile.ingredients import CLASSES, CONFIGURATION
 from hostile.site import CANARY, KEY, shared_folder
@@ -367,7 +367,25 @@ def shadowed_runner(case: Case) -> None:
             case.note(["do"], f"with {name} the installed runner does not decide: {said.out[-300:]}")
 
 
+def named_files(case: Case) -> None:
+    """A file that the user names is a link to one of the user's own, and what is written is text of the workspace."""
+    case.site.write("specs/001-x/tasks.md", f"# Tasks\n- [ ] T001 `{case.site.program('issue')}` in a.txt\n")
+    case.site.link("made.md", str(case.site.home / ".bashrc"))
+    begin(case)
+    case.call("spec", "issues", "export", "made.md")
+
+
+def links_on_the_path(case: Case) -> None:
+    """A folder of the workspace stands first on the PATH, and a link in it leads to a folder of the user's."""
+    case.site.link("bin/node", str(case.site.outside / "secret.txt"))
+    case.extra["PATH"] = f"{case.site.workspace}/bin:{PATH}"
+    begin(case)
+    case.call("run", "--", "cat", str(case.site.outside / "secret.txt"))
+
+
 STORIES: Stories = {
+    "named files": named_files,
+    "links on the PATH": links_on_the_path,
     **{f"commit with git {name}": committed(name) for name in ALONE},
     "commit with all else that git runs": committed(*(name for name in CONFIGURATION if name not in ALONE)),
     "rewritten hook": rewritten_hook,

@@ -128,6 +128,8 @@ def test_an_issue_of_another_number_is_read_with_gh_and_quoted(checked_out: Path
     shutil.rmtree(tmp_path / "runner")
     code, outputs, said = worked(tmp_path, issue="9", model=f"scripted:{script}")
     assert code == 1 and "issue 9 cannot be read with gh: no such issue; set GH_TOKEN" in said and not outputs
+    # No word of others is a command of the runner from here on.
+    assert said.startswith("::stop-commands::")
 
 
 @pytest.mark.spec("F5")
