@@ -65,9 +65,9 @@ def checked(before: Counts, after: CheckResult, *weak: str) -> Verification:
 
 @pytest.mark.spec("B8")
 def test_a_new_failure_is_refused_and_told_with_its_message():
-    after = suite(Status.FAIL, Counts(passed=1, failed=1), failing("t.py::test_x"))
-    judgement = decide(checked(Counts(passed=2), after), Requirements())
-    assert judgement.refused == ("tests: said",)
+    after = suite(Status.FAIL, Counts(failed=2), failing("t.py::test_x"), old=failing("t.py::test_y"))
+    judgement = decide(checked(Counts(passed=1, failed=1), after), Requirements())
+    assert judgement.refused == ("tests: said; 1 of them failed before",)
     assert "t.py::test_x" in told(judgement) and "assert 1 == 2" in told(judgement)
 
 

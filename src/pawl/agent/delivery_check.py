@@ -110,9 +110,7 @@ def _is_unproved(bench: Workbench) -> bool:
     data = bench.record.data
     if data.verdict is Verdict.NOTHING_TO_PROVE:
         return bench.record.order.approval is Approval.NEVER
-    if not data.witnessed or data.own_only:
-        return True
-    return bool(_left(bench)[0])
+    return not data.witnessed or data.own_only or bool(_left(bench)[0])
 
 
 def _left(bench: Workbench) -> tuple[tuple[str, ...], str]:

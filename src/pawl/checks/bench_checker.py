@@ -11,7 +11,7 @@ from pawl.checks.steps import Tests, for_tests, skipped
 from pawl.checks.verdict import TESTS
 from pawl.checks.verifier import Verifier
 from pawl.core.change import ChangeSet
-from pawl.core.diagnostic import Check, CheckResult
+from pawl.core.diagnostic import INCOMPLETE, Check, CheckResult
 from pawl.core.lazy_dataclass import dataclass
 from pawl.workspace.git import CommandRunner
 
@@ -60,14 +60,26 @@ class BenchChecker:
         """The result with what is older than the work apart: a test that fails as it did, with the same words."""
         before = self.before()
         known = {} if before is None else {one.test: one.first_line for one in (*before.findings, *before.old)}
-        old = tuple(one for one in result.findings if one.test and known.get(one.test) == one.first_line)
-        count = sum(one.test in known for one in result.findings)
-        more = f"{count} of {len(result.findings)} failed before any change" if result.findings and before else ""
-        reason = "; ".join(part for part in (result.reason, more) if part)
-        new = tuple(one for one in result.findings if one not in old)
-        return replace(result, findings=new, old=(*result.old, *old), reason=reason)
+        failed = [one for one in result.findings if one.test]
+        old = tuple(one for one in failed if known.get(one.test) == one.first_line)
+        count = sum(one.test in known for one in failed)
+        unknown = 0 if before is not None and _is_whole(before) else len(failed) - count
+        said = (
+            result.reason,
+            f"{count} of {len(failed)} failed before any change" if unknown < len(failed) else "",
+            f"whether {unknown} of them did so before any change is not known" if unknown else "",
+            "none that ran failed; name those that matter in `tests`" if result.incomplete and not failed else "",
+        )
+        new = tuple(one for one in result.findings if one not in old and one.code != INCOMPLETE)
+        return replace(result, findings=new, old=(*result.old, *old), reason="; ".join(filter(None, said)))
 
     def diagnose(self, paths: Sequence[str], *, seconds: float) -> Sequence[CheckResult]:
         subject = self.verifier.subject(self.files, self.runner, seconds)
         asked = [one for one in servers_for(self.files) if any(one.language(path) for path in paths)]
         return [diagnosed(subject, host(), one, paths, seconds) for one in asked]
+
+
+def _is_whole(before: CheckResult) -> bool:
+    """Whether every test that failed before any change is known."""
+    counts, told = before.counts, len(before.findings) + len(before.old)
+    return counts is not None and not (before.part or before.incomplete) and counts.failed + counts.errors <= told

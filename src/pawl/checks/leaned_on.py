@@ -21,8 +21,7 @@ _OWN = frozenset({"assert", "expect", "test", "it", "describe"})
 def leaned_on(path: str, text: str, name: str) -> frozenset[str]:
     """The names of the functions and tables that a test of the file leans on."""
     if not path.endswith(".py"):
-        found = (_OF_GO if path.endswith(".go") else _OF_SCRIPT).findall(text)
-        return frozenset(found) - _OWN
+        return frozenset((_OF_GO if path.endswith(".go") else _OF_SCRIPT).findall(text)) - _OWN
     try:
         functions = [
             one for one in ast.walk(read_python(text)) if isinstance(one, ast.FunctionDef) and one.name == name

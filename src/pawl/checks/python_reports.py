@@ -482,9 +482,7 @@ def _body(lines: Sequence[str], start: int) -> tuple[str, ...]:
 def _test_id(name: str, inside: str) -> str:
     if "unittest.loader._FailedTest" in inside or "unittest.loader.ModuleSkipped" in inside:
         return name
-    if name in _OUTSIDE_TESTS or inside.endswith(f".{name}"):
-        return inside
-    return f"{inside}.{name}"
+    return inside if name in _OUTSIDE_TESTS or inside.endswith(f".{name}") else f"{inside}.{name}"
 
 
 def _block_finding(block: _Block, origin: Origin) -> Diagnostic:

@@ -294,7 +294,8 @@ class _Case:
             elif result.standing is Status.FAIL and red is not None:
                 self.notes += red
             elif result.standing is Status.FAIL:
-                self.refused.append(f"{result.step}: {result.reason}")
+                before = f"; {len(result.old)} of them failed before" if result.old and runs_tests(result.step) else ""
+                self.refused.append(f"{result.step}: {result.reason}{before}")
                 self.findings += result.findings
         for suite in self.checked.suites:
             left = to_pass(suite.old, self.wanted)
@@ -541,9 +542,7 @@ def failing(findings: Iterable[Diagnostic]) -> tuple[str, ...]:
 def to_pass(findings: Iterable[Diagnostic], wanted: Requirements) -> Sequence[Diagnostic]:
     """Those of failing tests that the request is about."""
     failed = [one for one in findings if one.test and not any(_is_meant(one.test, name) for name in wanted.left_out)]
-    if wanted.all_tests:
-        return failed
-    return [one for one in failed if _is_named(one.test, wanted)]
+    return [one for one in failed if wanted.all_tests or _is_named(one.test, wanted)]
 
 
 _SEPARATORS = re.compile(r"::|\.py\b|[./#]|\s[>›]\s")

@@ -508,9 +508,7 @@ class Verifier:
 
     def _scope(self, files: Folder, changed: Sequence[str]) -> tuple[str, ...]:
         """The files in which types, lint and syntax are checked: of a large workspace those that the change affects."""
-        if not changed or not is_large(files):
-            return ()
-        return tuple(sorted(affected(self.shop, changed)))
+        return tuple(sorted(affected(self.shop, changed))) if changed and is_large(files) else ()
 
     def _noted(self, results: Iterable[CheckResult]) -> tuple[CheckResult, ...]:
         """The results; what those of the workspace's own suite tell about its tests is kept."""

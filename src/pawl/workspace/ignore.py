@@ -254,8 +254,11 @@ class Ignore:
         self._listed: dict[str, list[str]] = {}
 
     def note_names(self, folder: str, names: Container[str]) -> None:
-        """These are all names of a folder: an ignore file that is not among them need not be looked for."""
+        """These are all names of a folder: ignore files that are not among them need not be looked for, and whoever
+        lists a workspace sees no installed packages, which a capture keeps unless they are ignored."""
         self._listed[folder] = [name for name in self._names if name in names]
+        if folder and ("pyvenv.cfg" in names or folder.rpartition("/")[2] == "node_modules"):
+            self._folders[folder] = f"{folder}/"
 
     def topmost(self, path: str, *, folder: bool) -> str | None:
         """The ignored path at or above this one that is nearest to the root; a folder ends with a slash.
@@ -263,10 +266,8 @@ class Ignore:
         What lies below an ignored folder cannot be taken back by any pattern.
         """
         above = self._above(parent(path))
-        if above is not None:
+        if above is not None or not self._ignores(path, folder=folder):
             return above
-        if not self._ignores(path, folder=folder):
-            return None
         return f"{path}/" if folder else path
 
     def _above(self, folder: str) -> str | None:

@@ -91,7 +91,7 @@ def registry(checker, limits: ToolLimits | None = None) -> ToolRegistry:
 
 @pytest.mark.spec("D4")
 def test_every_check_says_how_it_ended_with_its_findings():
-    result = registry(Checks([LINT, TYPES, BUILD])).call("check", {"what": "all"})
+    result = registry(Checks([LINT, TYPES, BUILD])).call("check", {"what": "lint"})
     assert isinstance(result, ToolResult)
     assert result.text == (
         "lint: fail (0.2 s): 2 errors by ruff\n"
@@ -108,7 +108,7 @@ def test_every_check_says_how_it_ended_with_its_findings():
 @pytest.mark.spec("G4")
 def test_what_is_found_in_a_file_that_may_not_be_read_is_counted_and_not_told():
     given = ports(Path("nowhere"), checker=Checks([LINT]), shows=lambda path: path != "a.py")
-    result = toolbox(given).call("check", {"what": "all"})
+    result = toolbox(given).call("check", {"what": "lint"})
     assert isinstance(result, ToolResult)
     assert "a.py" not in result.text and "b.py:1: warning: one" in result.text
     assert "1 of the findings are in files that may not be read" in result.text
@@ -125,12 +125,12 @@ def test_it_passes_only_when_something_passed_and_nothing_failed(verdicts: list[
 
 
 @pytest.mark.spec("D4")
-@pytest.mark.parametrize("what", ["build", "lint", "typecheck", "all"])
+@pytest.mark.parametrize("what", ["build", "lint", "typecheck", "tests"])
 def test_what_is_asked_for_is_what_is_checked_each_within_its_limit(what: str):
     checks = Checks([BUILD])
     registry(checks).call("check", {"what": what})
     registry(checks, ToolLimits(check_seconds=5.0)).call("check", {})
-    assert checks.asked == [(Check(what), 60.0), (Check.ALL, 5.0)]
+    assert checks.asked == [(Check(what), 120.0 if what == "tests" else 60.0), (Check.ALL, 5.0), (Check.TESTS, 120.0)]
 
 
 @pytest.mark.spec("A5", "D4")
@@ -144,7 +144,7 @@ def test_a_wrong_word_and_a_missing_sandbox_are_failures_and_no_check_is_said():
 def test_many_findings_and_long_messages_are_cut():
     long = Diagnostic(tool="cc", message="\n".join(f"line {number}" for number in range(100)), path="a.c", line=1)
     verdict = replace(LINT, findings=(long,) * 50, old=())
-    text = registry(Checks([verdict]), ToolLimits(findings=3)).call("check", {}).text
+    text = registry(Checks([verdict]), ToolLimits(findings=3)).call("check", {"what": "lint"}).text
     assert text.count("a.c:1: error") == 3 and "[47 more findings" in text
     assert "line 7" in text and "line 8" not in text and text.count("[…]") == 3
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from ui.cli.console import Pawl, Said
+from ui.cli.test_cli_tools import told
 
 from pawl.checks.affected import LARGE
 
@@ -486,3 +487,25 @@ def test_a_run_of_everything_that_is_cut_off_says_nothing_of_how_much_there_is(p
     said = pawl("verify", "--only", "tests")
     assert f" of {OTHERS + 3} tests, " in said.out, said
     assert "whole suite not run (more than 6 s)" in said.out, said
+
+
+@pytest.mark.whole
+def test_tests_of_packages_that_are_installed_in_the_workspace_are_none_of_its_own(pawl):
+    """Some make their environment in the workspace and ignore it nowhere."""
+    installed = pawl.workspace / "env/lib/other/tests"
+    installed.mkdir(parents=True)
+    (pawl.workspace / "env/pyvenv.cfg").write_text("home = /usr/bin\n")
+    (installed / "test_other.py").write_text("import app\n\n\ndef test_no():\n    assert not hasattr(app, 'before')\n")
+    said = do(pawl, APP + "\n\ndef before(number):\n    return number - 1\n")
+    assert "test_no" not in said.out and "refused" not in said.out, said
+    assert f"2 of {OTHERS + 2} tests, all that import `app`" in said.out, said
+
+
+@pytest.mark.whole
+def test_a_check_claims_nothing_of_tests_that_did_not_run_before_the_change(pawl, tmp_path):
+    (pawl.workspace / "app.py").write_text(APP.replace("+ 1", "+ 2"))
+    (pawl.workspace / "old.py").write_text("TWO = 3\n")
+    (pawl.workspace / "tests/test_old.py").write_text("import old\n\n\ndef test_old():\n    assert old.TWO == 2\n")
+    mended = {"path": "app.py", "old": "number + 2", "new": "number + 1"}
+    answers = told(pawl, tmp_path, ("strict_patch", mended), ("check", {"tests": ["tests/test_old.py"]}))
+    assert "whether 1 of them did so before any change is not known" in answers[1]

@@ -66,10 +66,36 @@ def test_a_model_deletes_many_lines_by_the_first_of_them_and_runs_all_tests(proj
         ("strict_patch", {"path": "app.py", "old": "for _ in ():", "new": "", "end": 31}),
         ("strict_patch", mended),
         ("check", {"tests": ["."]}),
+        ("check", {}),
     )
     assert answers[1] == "changed app.py: 31 lines; lines 1 to 31, the last of which was ''"
     assert answers[3].startswith("tests: pass") and "2 passed" in answers[3]
+    assert answers[4].startswith("syntax: pass") and "tests: pass" in answers[4]
     assert (pawl.workspace / "app.py").read_text() == RIGHT
+
+
+INSTALLED = {
+    "env/pyvenv.cfg": "home = /usr/bin\n",
+    "env/lib/other.py": "def after(number):\n    return 'installed'\n",
+    "web/node_modules/other/index.js": "export const after = 'installed';\n",
+}
+
+
+@pytest.mark.spec("B5", "B13")
+def test_what_is_installed_in_the_workspace_is_neither_listed_nor_found(project: projects.Project, tmp_path: Path):
+    mended = {"path": "app.py", "old": "    return number + 2", "new": RIGHT.splitlines()[1]}
+    answers = told(
+        project({**FILES, **INSTALLED, "web/main.js": "after();\n"}),
+        tmp_path,
+        ("list_files", {"depth": 3}),
+        ("file_search", {"query": "after"}),
+        ("file_search", {"query": "installed", "path": "env/lib"}),
+        ("strict_patch", mended),
+    )
+    assert answers[0] == "app.py\npyproject.toml\ntest_app.py\nweb/main.js"
+    assert "web/main.js:1" in answers[1] and "installed" not in answers[1]
+    # Who asks for what is installed gets it.
+    assert answers[2].startswith("env/lib/other.py:2")
 
 
 def replaced(path: str, target: str, content: str) -> dict[str, object]:

@@ -170,9 +170,11 @@ class CheckOutput:
 
 def check(ports: Ports, given: CheckOf) -> CheckOutput:
     assert ports.checker is not None
-    runs_tests = given.what is Check.TESTS or given.tests
-    seconds = ports.limits.most_command_seconds if runs_tests else ports.limits.check_seconds
-    verdicts = ports.checker().check(given.what, seconds=seconds, tests=given.tests)
+    checker, limits, verdicts = ports.checker(), ports.limits, list[CheckResult]()
+    if given.what is not Check.TESTS and not given.tests:
+        verdicts += checker.check(given.what, seconds=limits.check_seconds)
+    if given.tests or given.what in (Check.TESTS, Check.ALL):
+        verdicts += checker.check(Check.TESTS, seconds=limits.most_command_seconds, tests=given.tests)
     return CheckOutput(verdicts=_shown(ports, verdicts), findings=ports.limits.findings)
 
 

@@ -68,9 +68,7 @@ class InstalledFirst:
         while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _IMPORTING:
             frame = frame.f_back
         file = "<" if frame is None else frame.f_code.co_filename
-        if not os.path.isabs(file):
-            return not file.startswith("<")
-        return _is_inside(file)
+        return _is_inside(file) if os.path.isabs(file) else not file.startswith("<")
 
 
 class OwnSources:
