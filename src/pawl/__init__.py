@@ -5,9 +5,33 @@ What a program uses stands here: `from pawl import Session`. Nothing is loaded b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import sys
 
-from pawl.core import __version__
+
+def _leave_out_project() -> None:
+    """Takes no module of the project that Pawl is called in for one of Pawl's, though a PYTHONPATH leads there: an
+    agent may have written it. What Python loads by itself has been loaded by then."""
+    own = (os.path.dirname(os.path.dirname(os.path.realpath(__file__))), sys.prefix, sys.base_prefix)
+    places = [place for option, place in zip(sys.argv, sys.argv[1:], strict=False) if option == "-C"]
+    for place in map(os.path.realpath, places or (os.curdir,)):
+        project = place
+        while project != "/" and not os.path.exists(f"{project}/.git"):
+            project = os.path.dirname(project)
+        project = place if project == "/" else project
+        sys.path[:] = [one for one in sys.path if not _is_below(one, project) or any(_is_below(one, it) for it in own)]
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return f"{os.path.realpath(path)}/".startswith(f"{folder}/")
+
+
+if sys.flags.safe_path or os.path.basename(sys.argv[0]) == "pawl":  # not in a program of the user's
+    _leave_out_project()
+
+from typing import TYPE_CHECKING  # noqa: E402
+
+from pawl.core import __version__  # noqa: E402
 
 if TYPE_CHECKING:
     from pawl.agent.inbox import Event

@@ -107,6 +107,27 @@ def test_a_program_that_a_search_starts_is_none_of_the_workspace(person: Person)
     assert said.code == 0 and not person.mark.exists(), said
 
 
+@pytest.mark.attack("A15")
+@pytest.mark.parametrize(("entry", "at"), [("w", "w"), ("w/src", "w/sub"), ("w", "elsewhere")])
+def test_no_module_of_the_project_is_one_of_pawls_though_a_pythonpath_leads_there(person: Person, entry: str, at: str):
+    names = ("json", "typing", "argparse", "shutil", "uuid", "tomllib")
+    person.lay({f"{entry}/{name}.py": f"open({str(person.mark)!r}, 'w')\n" for name in names})
+    person.lay({"w/.git/HEAD": "ref: refs/heads/main\n", f"{at}/.keep": ""})
+    words = [
+        person.user.python,
+        "-P",
+        "-B",
+        "-m",
+        "pawl",
+        *(("-C", str(person.workspace)) if at == "elsewhere" else ()),
+    ]
+    own = person.user.environment(person.home, {"PYTHONPATH": f"{person.home}/{entry}:{person.user.source}"})
+    for command in ("history", "locate"):
+        called = person.user.words([*words, command, *(("x",) if command == "locate" else ())])
+        subprocess.run(called, env=own, cwd=person.home / at, check=False, capture_output=True)
+        assert not person.mark.exists(), command
+
+
 BROWSERS = ("xdg-open", "www-browser", "w3m", "lynx", "links", "elinks", "firefox", "x-www-browser")
 
 

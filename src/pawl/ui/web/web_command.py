@@ -54,7 +54,7 @@ def web(config: Config, workspace: Path, call: Call) -> int:
         def ready(address: str) -> Callable[[], object]:
             call.answer({"url": address}, f"{workspace.name} is open at {address}\nCtrl-C ends it")
             if not call.options.no_open:
-                words = (sys.executable, "-P", "-c", _SHOWN, _leading(address, stack))
+                words = (sys.executable, "-I", "-c", _SHOWN, _leading(address, stack))
                 subprocess.run(words, check=False, cwd="/", env=host_variables(config.environment))
             return stack.close
 
