@@ -6,7 +6,9 @@ that is not there is written, and the test fails so that somebody reads it.
 
 from __future__ import annotations
 
+import html
 import re
+import runpy
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -303,3 +305,21 @@ def test_screens_of_tasks_refusals_and_whole_outputs_are_as_they_were(place: Pla
         seen.type("\x0f")
         screens.shows("expanded", "\n· file_write", until="\n›\n")
         screens.leaves()
+
+
+ROOT = Path(__file__).resolve().parents[3]
+LONG = re.compile(r"(?<=✗ run_command python).*(?=→ exit 1)|, \d+\.\d s| · \d+\.\d s")
+
+
+@pytest.mark.whole
+def test_the_picture_of_the_readme_shows_the_session_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for name in ("HOME", "PAWL_STATE", "VIRTUAL_ENV", "PATH", "TERM", "LC_ALL", "PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
+        monkeypatch.setenv(name, "")  # the script sets them, and they are put back
+    monkeypatch.delenv("PAWL_CONFIG", raising=False)
+    capture = runpy.run_path(str(ROOT / "scripts/capture"))
+    with capture["play"](tmp_path) as seen:
+        shown = "\n".join("".join(text for text, *_ in row) for row in capture["rows_of"](seen))
+    drawn = re.findall(r"<text [^>]*>(.*)</text>", (ROOT / "docs/images/session.svg").read_text())
+    told = "\n".join(html.unescape(re.sub(r"<[^>]*>", "", line)) for line in drawn)
+    # Where lines are cut and folded depends on the seconds in them.
+    assert LONG.sub("", shown).split() == LONG.sub("", told).split(), f"scripts/capture draws it anew:\n{shown}"
