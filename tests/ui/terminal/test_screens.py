@@ -312,10 +312,11 @@ LONG = re.compile(r"(?<=✗ run_command python).*(?=→ exit 1)|, \d+\.\d s| · 
 
 
 @pytest.mark.whole
-def test_the_picture_of_the_readme_shows_the_session_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_picture_of_the_readme_shows_the_session_as_it_is(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     for name in ("HOME", "PAWL_STATE", "VIRTUAL_ENV", "PATH", "TERM", "LC_ALL", "PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
         monkeypatch.setenv(name, "")  # the script sets them, and they are put back
-    monkeypatch.delenv("PAWL_CONFIG", raising=False)
     capture = runpy.run_path(str(ROOT / "scripts/capture"))
     with capture["play"](tmp_path) as seen:
         shown = "\n".join("".join(text for text, *_ in row) for row in capture["rows_of"](seen))
