@@ -339,8 +339,9 @@ def host_path(environment: Mapping[str, str], *folders: str) -> str:
 
 
 def host_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """For a program on this machine: what it starts by name is no program of a workspace either."""
-    return {**environment, "PATH": host_path(environment, *workspaces)}
+    """For a program on this machine: what it starts by name or loads is nothing of a workspace either."""
+    kept = {name: value for name, value in environment.items() if not any(each in value for each in workspaces)}
+    return {**kept, "HOME": environment.get("HOME", "/"), "PATH": host_path(environment, *workspaces)}
 
 
 def host_program(name: str, environment: Mapping[str, str]) -> str:

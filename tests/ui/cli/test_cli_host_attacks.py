@@ -94,15 +94,16 @@ def test_an_environment_that_the_workspace_names_is_shown_without_what_lies_besi
 @pytest.mark.attack("A15")
 def test_a_program_that_a_search_starts_is_none_of_the_workspace(person: Person):
     """The same holds for editors, `gh`, the keyring and browsers: one function makes their surroundings."""
-    person.lay(
-        {"w/.venv/bin/fetcher": f"#!/bin/sh\ntouch {person.mark}\n", "bin/search": "#!/bin/sh\nfetcher; echo x\n"}
-    )
+    search = f"#!/bin/sh\nfetcher; {person.user.python} -c 'import colorsys'; echo x\n"
+    person.lay({"w/.venv/bin/fetcher": f"#!/bin/sh\ntouch {person.mark}\n", "bin/search": search})
+    person.lay({"w/lib/colorsys.py": f"open({str(person.mark)!r}, 'w')\n"})
     settings = f'[web]\nsearch = ["{person.home}/bin/search"]\n[permissions]\nallow = ["WebSearch"]\n'
     asked = {"answer": {"calls": [{"name": "web_search", "arguments": {"query": "tusks"}}]}}
     person.lay(
         {"config.toml": settings, "script.jsonl": f'{json.dumps(asked)}\n{{"answer": {{"text": "so"}}, "times": 0}}\n'}
     )
     own = {"PATH": f"{person.workspace}/.venv/bin:/usr/bin:/bin", "PAWL_CONFIG": f"{person.home}/config.toml"}
+    own["PYTHONPATH"] = f"{person.user.source}:{person.workspace}/lib"
     said = person("ask", "--model", f"scripted:{person.home}/script.jsonl", "who?", **own)
     assert said.code == 0 and not person.mark.exists(), said
 
