@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -13,11 +14,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from nursery import PATIENCE
 from ui.cli.console import PAWL, Pawl
 from ui.cli.test_cli_docs import ROOT, keys
 
+from pawl.agent.queue.job_queue import QueueSettings, opened_queue
+from pawl.agent.queue.worker import QueueWorker
 from pawl.core.change import ChangeSet, EntryKind, NewEntry
 from pawl.core.job import Job
+from pawl.sandbox.cancel import CancelToken
+from pawl.settings.config import load
 from pawl.settings.files import writer_lock
 from pawl.store.store import Store
 
@@ -421,6 +427,24 @@ def _when_all_are_at(node: str, state: Path) -> None:
             if all(run and store.runs.get(workspace, run).place.at == node for workspace, run in runs):
                 return
             threading.Event().wait(0.05)
+
+
+@pytest.mark.whole
+def test_a_worker_keeps_no_thread_of_a_run_that_has_ended(repository: Pawl, tmp_path: Path, state_directory: Path):
+    for name in ("one", "two"):
+        assert repository("queue", "add", f"write {name}.txt", "--model", writer(tmp_path, name)).code == 0
+    config = load({"HOME": str(tmp_path), "PAWL_STATE": str(state_directory), "PATH": os.defpath})
+    gc.disable()
+    try:
+        with Store.open(config.state) as store, opened_queue(config, store, "") as queue:
+            worker = QueueWorker(config=config, queue=queue, stop=CancelToken(), settings=QueueSettings())
+            worker.work(drains=True)
+        for thread in (one for one in threading.enumerate() if one.name == "pawl-files"):
+            thread.join(PATIENCE)
+            assert not thread.is_alive()
+    finally:
+        gc.enable()
+    assert [one.standing for one in jobs_of(state_directory)] == ["done", "done"]
 
 
 @pytest.mark.whole

@@ -6,6 +6,7 @@ wherever its queue is kept.
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -90,14 +91,14 @@ class QueueWorker:
 
     def _turn(self, *, drains: bool) -> bool | None:
         """Carry the next job: whether there was one; None where nothing is left to do."""
-        settings = self.settings
-        terms = ClaimTerms(
-            together=settings.together, providers=settings.providers, shares=self.shares, labels=self.labels
-        )
+        own = self.settings
+        terms = ClaimTerms(together=own.together, providers=own.providers, shares=self.shares, labels=self.labels)
         with ExitStack() as lock:
             job = self.queue.take(terms, lock)
             if job is not None:
                 self._carry(job)
+                # What a run leaves (threads, texts) hangs together in cycles, looked for too rarely (__main__).
+                gc.collect()
                 return True
         if not drains:
             return False
@@ -254,11 +255,9 @@ def _settled(session: Session, queue: JobQueue, job: Job, report: Report) -> str
             return f"waits for your approval: pawl -C {job.workspace} approve {report.run}"
         case RunState.WORKING:
             return _stopped(session, queue, job, report)
-    reasons = "; ".join(dict.fromkeys((*report.refused, *report.unproved)))
-    if report.trouble is not None:
-        reasons = report.trouble.message
-    outcome = JobOutcome.of(report.delivery)
-    end = JobEnd(outcome=outcome, verdict=str(report.verdict or ""), entry=report.entry or report.kept, reason=reasons)
+    told = (report.trouble.message,) if report.trouble else dict.fromkeys((*report.refused, *report.unproved))
+    outcome, why = JobOutcome.of(report.delivery), "; ".join(told)
+    end = JobEnd(outcome=outcome, verdict=str(report.verdict or ""), entry=report.entry or report.kept, reason=why)
     return _ended(queue, job, end)
 
 
