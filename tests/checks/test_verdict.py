@@ -153,6 +153,7 @@ WEAKER = [
     ("def test_a():", "def check_a():", "the test test_a is removed"),
     ("def test_a():", "@pytest.mark.skip\ndef test_a():", "test_a is skipped now"),
     ("def test_a():", "@pytest.mark.xfail(strict=False)\ndef test_a():", "test_a is skipped now"),
+    ("def test_a():", "@pytest.mark.skip\ndef test_c():", "test_c is skipped now"),
     ("    assert one() == 1", "    pytest.skip('later')\n    assert one() == 1", "test_a is skipped now"),
     ("class TestB:", "@unittest.skip('x')\nclass TestB:", "TestB is skipped now"),
     ("import pytest", "import pytest\npytestmark = pytest.mark.skip", "the whole file is skipped now"),

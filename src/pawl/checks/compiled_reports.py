@@ -208,8 +208,7 @@ def _finding(test: str, lines: Sequence[str], folder: str, origin: Origin) -> Di
 
 
 def _in_folder(match: re.Match[str], folder: str, origin: Origin) -> Location | None:
-    path = match[1] if "/" in match[1] else os.path.join(folder, match[1])
-    return origin.place(path, int(match[2]))
+    return origin.place(match[1] if "/" in match[1] else os.path.join(folder, match[1]), int(match[2]))
 
 
 def _folder(package: str, packages: Sequence[str], origin: Origin) -> str:

@@ -98,8 +98,7 @@ class Subject:
         """Words that may start a tool: the workspace's own, one on the PATH, Pawl's, or the interpreter's module."""
         own, spare = self.tool(name), self.spare.get(name)
         named = [(own,)] if own else []
-        last = (spare,) if spare else (self.python, "-I", "-m", name)
-        return [*named, (name,), last]
+        return [*named, (name,), (spare,) if spare else (self.python, "-I", "-m", name)]
 
     def node_programs(self, name: str) -> list[str]:
         """Candidates for a program of node_modules: of the folder itself, of one above it, or on the PATH."""
