@@ -26,7 +26,8 @@ def _is_below(path: str, folder: str) -> bool:
     return f"{os.path.realpath(path)}/".startswith(f"{folder}/")
 
 
-if sys.flags.safe_path or os.path.basename(sys.argv[0]) == "pawl":  # not in a program of the user's
+# Not in a program of the user's, nor where Pawl itself has given the whole path (`-I`).
+if not sys.flags.isolated and (sys.flags.safe_path or os.path.basename(sys.argv[0]) == "pawl"):
     _leave_out_project()
 
 from typing import TYPE_CHECKING  # noqa: E402
