@@ -13,6 +13,7 @@ import re
 import select
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -265,15 +266,17 @@ def variables(site: Site) -> dict[str, str]:
 def tree(root: Path, prefix: bytes = b"") -> Tree:
     """What stands below a folder, by name: mode, size, time and number of each, read without opening anything."""
     found: Tree = {}
-    top = os.fsencode(root)
-    for folder, folders, files in os.walk(top):
-        for name in (*folders, *files):
-            path = os.path.join(folder, name)
-            with contextlib.suppress(OSError):
-                held = os.lstat(path)
-                link = os.readlink(path) if os.path.islink(path) else b""
-                file = (held.st_size, held.st_mtime_ns, held.st_ino) if name in files else ()
-                found[prefix + path[len(top) + 1 :]] = link or (held.st_mode, *file)
+    folders = [os.fsencode(root)]
+    skipped = len(folders[0]) + 1
+    while folders:
+        with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    held, path = entry.stat(follow_symlinks=False), entry.path
+                    folders += [path] if stat.S_ISDIR(held.st_mode) else ()
+                    file = () if stat.S_ISDIR(held.st_mode) else (held.st_size, held.st_mtime_ns, held.st_ino)
+                    link = os.readlink(path) if stat.S_ISLNK(held.st_mode) else b""
+                    found[prefix + path[skipped:]] = link or (held.st_mode, *file)
     return found
 
 

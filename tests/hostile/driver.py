@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import random
 import subprocess
@@ -51,6 +52,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--only", type=int, help="this case alone")
     parser.add_argument("--first", type=int, default=0, help="begin with this case")
+    parser.add_argument("--within", type=float, default=math.inf, help="begin no workspace after so many seconds")
     parser.add_argument("--command", default="", help="this command alone")
     parser.add_argument("--each-class", action="store_true", help="one workspace of each class of ingredients")
     parser.add_argument("--half", type=int, choices=[0, 1], help="every other workspace alone")
@@ -85,8 +87,12 @@ def _workspaces(options: argparse.Namespace) -> int:
     cases = [case for case in cases if case[0] >= options.first]
     print(f"seed {options.seed}, {len(cases)} workspaces, user {os.getuid()}", flush=True)
     started = time.monotonic()
-    found = 0
+    found = played = 0
     for number, kind in cases:
+        if time.monotonic() > started + options.within:
+            print(f"the next one would be --first {number}")
+            break
+        played += 1
         problems = _workspace(options, number, kind)
         if problems and all("hung" in problem for problem in problems):  # it may have been the machine: once more
             problems = _workspace(options, number, kind)
@@ -99,7 +105,7 @@ def _workspaces(options: argparse.Namespace) -> int:
     for own, whole, words in WAITS:
         print(f"waited for {own:.1f} s ({whole:.1f} s in all): pawl {words!a}")
     seconds, computed = time.monotonic() - started, sum(os.times()[:4])
-    told = f"{found} of {len(cases)} workspaces with problems"
+    told = f"{found} of {played} workspaces with problems"
     print(f"{told}, {seconds:.1f} s ({computed:.1f} s computed), seed {options.seed}")
     return found
 
