@@ -124,7 +124,7 @@ def test_a_session_shows_it_too(asked, monkeypatch: pytest.MonkeyPatch):
     model = words(HIDING["spaces"][0])[-1]
     with Emulator(("--model", model), pawl.workspace) as terminal:
         terminal.expect("›")
-        terminal.type("clean up app.py\r")
+        terminal.enter("clean up app.py")
         terminal.expect("carry it out?")
         assert "… 6,000 spaces …rm -rf build" in terminal.text
         assert "text after many blanks" in terminal.text

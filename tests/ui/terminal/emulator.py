@@ -65,10 +65,31 @@ class Emulator:
             assert time.monotonic() < deadline and self.more(deadline), f"{text!r} did not come:\n{self.text}"
 
     def expect_idle(self) -> None:
-        """Waits until the last line offers no key that stops or answers something."""
+        """Waits until the input stands, and the last line offers no key that stops or answers something."""
         deadline = time.monotonic() + PATIENCE
-        while not self.bottom or "Esc " in self.bottom[-1]:
+        while not self.screen.display[self.screen.cursor.y].startswith("›") or "Esc " in self.bottom[-1]:
             assert time.monotonic() < deadline and self.more(deadline), f"something still works:\n{self.text}"
+
+    def enter(self, line: str) -> None:
+        """Types a line when nothing works, and waits until it has been taken: what is idle afterwards has ended."""
+        self.expect_idle()
+        taken = f"\n› {line[:20]}"
+        times = self._above.count(taken) + 1
+        self.type(f"{line}\r")
+        deadline = time.monotonic() + PATIENCE
+        while self._above.count(taken) < times:
+            assert time.monotonic() < deadline and self.more(deadline), f"{line!r} is not taken:\n{self.text}"
+
+    def leave(self) -> None:
+        """Leaves when nothing works."""
+        self.expect_idle()
+        self.type("\x04")
+        assert self.finish() == 0
+
+    @property
+    def _above(self) -> str:
+        """What is above the input."""
+        return "\n".join(self.lines[: len(self.screen.history.top) + self.screen.cursor.y])
 
     def type(self, text: str) -> None:
         os.write(self._master, text.encode())

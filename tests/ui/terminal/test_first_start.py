@@ -67,13 +67,9 @@ def answer(connection: Connection) -> None:
 
 def asks(seen: Emulator) -> None:
     """Asks the model that was chosen, and leaves."""
-    seen.expect_status("/help")
-    seen.expect_idle()
-    seen.type("is it ready?\r")
+    seen.enter("is it ready?")
     seen.expect("1 request")
-    seen.expect_idle()
-    seen.type("\x04")
-    assert seen.finish() == 0
+    seen.leave()
 
 
 @pytest.mark.parametrize(("name", "port"), SERVERS.items())
@@ -163,8 +159,7 @@ def test_a_file_on_this_machine_is_found_loaded_and_saved(
         seen.type("1\r")
         seen.expect(f"✓ {name} answered in")
         seen.expect("it is the default from now on")
-        seen.type("\x04")
-        assert seen.finish() == 0
+        seen.leave()
     is_on_the_page(seen.text, (str(home), "/home/kim"))
     assert name in (home / ".config/pawl/config.toml").read_text()
 
@@ -175,12 +170,9 @@ def test_without_any_model_the_session_says_what_works_and_that_works(shop: Plac
         seen.expect("which?")
         seen.type("\r")
         seen.expect_status("no model")
-        seen.expect_idle()
-        seen.type("!ls\r")
+        seen.enter("!ls")
         seen.expect("exit 0")
-        seen.expect_idle()
-        seen.type("\x04")
-        assert seen.finish() == 0
+        seen.leave()
     is_on_the_page(re.sub(r"exit 0, [\d.]+ s", "exit 0, 0.1 s", seen.text))
 
 
@@ -190,15 +182,12 @@ def test_what_is_typed_while_the_tests_run_without_a_model_follows_them(shop: Pl
     with shop.open(columns=100) as seen:
         seen.expect("which?")
         seen.type("\r")
-        seen.expect_idle()
-        seen.type("run the tests\r")
+        seen.enter("run the tests")
         seen.expect_status("Enter queue, Esc stop")
         seen.type("what can you do?\r")
         seen.expect("queued; 1 to follow")
         (shop.workspace / "flag").write_text("go\n")
         seen.expect("1 passed")
         seen.expect("Pawl changes code on a bench")
-        seen.expect_idle()
-        seen.type("\x04")
-        assert seen.finish() == 0
+        seen.leave()
     assert "the model" not in seen.text.partition("run the tests")[2]

@@ -20,21 +20,19 @@ answer = "Nothing."
 def test_a_command_of_the_user_runs_on_a_bench_its_change_is_offered_and_the_model_is_told(place: Place):
     model = place.model('[[turn]]\nmatch = { system = "ran `echo out" }\nanswer = "I saw it."\n')
     with place.open("--model", model, "--mode", "chat", columns=100) as seen:
-        seen.expect_status("/help")
-        seen.type("!echo out; echo more >> notes.txt; exit 3\r")
+        seen.enter("!echo out; echo more >> notes.txt; exit 3")
         seen.expect("promote this? [y yes, n no]")
         assert "\n  out\n✗ exit 3" in seen.text and "2 + more" in seen.text
         assert (place.workspace / "notes.txt").read_text() == "first\n"
         seen.type("y\r")
         seen.expect("promoted as entry 1")
         assert (place.workspace / "notes.txt").read_text() == "first\nmore\n"
-        seen.type("#tests run with make\r")
+        seen.enter("#tests run with make")
         seen.expect("remembered as 1")
-        seen.type("what did I do?\r")
+        seen.enter("what did I do?")
         seen.expect("I saw it.")
         seen.expect("run r")
-        seen.type("\x04")
-        assert seen.finish() == 0
+        seen.leave()
     assert seen.text.rstrip().endswith("continue this conversation with: pawl -c")
 
 
@@ -59,11 +57,12 @@ def test_menus_search_pastes_and_modes_take_a_key_each(place: Place):
         seen.expect("nothing is queued")
         seen.paste("\n".join(f"ten lines {number}" for number in range(12)))
         seen.expect("› [12 lines]")
+        seen.expect_idle()
         seen.type("\r")
         seen.expect("Ten it is.")
         assert "  ten lines 4\n" in seen.text
         seen.expect("run r")
-        seen.type("what does @app.py:2 say?\r")
+        seen.enter("what does @app.py:2 say?")
         seen.expect("It adds two.")
         seen.expect("run r", times=2)
         seen.type("\x0f")
@@ -83,8 +82,7 @@ def test_words_typed_while_a_command_of_the_user_works_are_a_request_of_their_ow
     model = place.model('[[turn]]\nmatch = { user_regex = "and now" }\nanswer = "Now it is."\n')
     (place.workspace / "flag").write_text("wait\n")
     with place.open("--model", model, "--mode", "chat", columns=100) as seen:
-        seen.expect_status("/help")
-        seen.type("!echo begun; until grep -q go flag; do sleep 0.05; done\r")
+        seen.enter("!echo begun; until grep -q go flag; do sleep 0.05; done")
         seen.expect("\n  begun")
         seen.expect_status("Enter queue, Esc stop")
         seen.type("and now?\r")
@@ -92,6 +90,5 @@ def test_words_typed_while_a_command_of_the_user_works_are_a_request_of_their_ow
         (place.workspace / "flag").write_text("go\n")
         seen.expect("Now it is.")
         seen.expect("run r")
-        seen.type("\x04")
-        assert seen.finish() == 0
+        seen.leave()
     assert "next step" not in seen.text and "no model is configured" not in seen.text

@@ -35,28 +35,25 @@ def test_a_plan_is_handed_over_committed_and_a_later_request_rewound(place: Plac
     git(place, "commit", "-qm", "first")
     with place.open("--model", place.model(TALK), "--approve", "never", columns=100) as seen:
         seen.expect_status("agent")
-        seen.type("/plan add a file one.txt\r")
+        seen.enter("/plan add a file one.txt")
         seen.expect("carry out this plan? [y yes, e edit it first, n no]")
         assert not (place.workspace / "one.txt").exists()
         seen.type("y\r")
         seen.expect("promoted as entry 1")
         seen.expect_status("· agent ·")
-        seen.expect_status("/help")
-        seen.type("/commit\r")
+        seen.enter("/commit")
         seen.expect("commit this? [y yes, n no, e edit the message]")
         seen.type("y\r")
         seen.expect("committed as")
         assert git(place, "log", "-1", "--format=%s") == "add a file one.txt"
-        seen.type("add a second file two.txt\r")
+        seen.enter("add a second file two.txt")
         seen.expect("promoted as entry 2")
-        seen.expect_status("/help")
-        seen.type("/rewind\r")
+        seen.enter("/rewind")
         seen.expect("go back to before which request? [number, Enter: none]")
         assert "add a file one.txt" in seen.text and "Plan only" not in seen.text
         seen.type("3\r")
         seen.expect("rewound to before 'add a second file two.txt'; entry 2 is undone")
-        seen.type("\x04")
-        assert seen.finish() == 0
+        seen.leave()
     assert (place.workspace / "one.txt").exists() and not (place.workspace / "two.txt").exists()
 
 
@@ -77,7 +74,7 @@ answer = "Done."
 def test_before_each_edit_its_diff_is_shown_with_the_reason_and_always_is_asked_once(place: Place):
     with place.open("--model", place.model(EDITS), "--approve", "each", columns=100) as seen:
         seen.expect_status("asks before each edit")
-        seen.type("fix the bug in the app\r")
+        seen.enter("fix the bug in the app")
         seen.expect("carry it out? [y yes, a always in this run, p always for app.py, n no")
         patch = "@@ -1,2 +1,2 @@", " def after(number):", "-    return number + 2", "+    return number + 3"
         assert "\n  ".join(("  app.py", *patch, "asked because approval is 'each'")) in seen.text
@@ -87,5 +84,4 @@ def test_before_each_edit_its_diff_is_shown_with_the_reason_and_always_is_asked_
         assert seen.text.count("carry it out?") == 1
         seen.type("y\r")
         seen.expect("promoted as entry 1")
-        seen.type("\x04")
-        assert seen.finish() == 0
+        seen.leave()

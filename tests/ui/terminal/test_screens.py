@@ -63,14 +63,14 @@ class Screens:
 
     def typed(self, text: str, *steps: tuple[str, str], name: str = "") -> None:
         """Types a line and answers each question, until the input is empty again."""
-        self.seen.type(f"{text}\r")
+        self.seen.enter(text)
         for question, said in steps:
             self.seen.expect(question)
             self.seen.type(said)
         if name:
             self.shows(name, f"\n› {text[:1]}", until="\n›\n")
         else:
-            self.seen.expect_status("/help")
+            self.seen.expect_idle()
 
     def shows(self, name: str, start: str, until: str = "") -> None:
         """Waits until the text from the last `start` on is that of the file; with `until`, the text before the last of
@@ -101,8 +101,7 @@ class Screens:
         return f"{text}\n"
 
     def leaves(self, name: str = "", start: str = "") -> None:
-        self.seen.type("\x04")
-        assert self.seen.finish() == 0
+        self.seen.leave()
         if name:
             self.shows(name, start)
         assert not self.new, f"screens that were not there are written: read {', '.join(self.new)}"
@@ -130,15 +129,15 @@ def test_screens_are_as_they_were(place: Place, columns: int):
     with place.open("--model", place.model(RUN), columns=columns, rows=60) as seen:
         screens = Screens(seen, columns)
         seen.expect_status("agent")
-        seen.type("fix the bug in the app\r")
+        seen.enter("fix the bug in the app")
         seen.expect("promote this?")
         seen.type("y\r")
         screens.shows("run", "\n› f", until="\n›\n")
-        seen.type("!echo more >> notes.txt\r")
+        seen.enter("!echo more >> notes.txt")
         seen.expect("promote this? [y yes, n no]")
         seen.type("n\r")
         screens.shows("command", "\n› !", until="\n›\n")
-        seen.type("/help\r")
+        seen.enter("/help")
         screens.shows("help", "\n› /", until="\n›\n")
         screens.leaves("farewell", "\npromoted in")
 
@@ -191,7 +190,7 @@ def test_screens_of_questions_plans_stops_and_the_way_back_are_as_they_were(
         screens.typed("/plan add one.txt", ("carry out this plan?", "y\r"), ("as entry 2", ""), name="plan")
         screens.typed("/commit", ("commit this?", "y\r"), ("committed as", ""), name="commit")
         screens.typed("/rewind", ("which request?", "2\r"), ("rewound to", ""), name="rewind")
-        seen.type("fix it slowly\r")
+        seen.enter("fix it slowly")
         screens.shows("stream", "\n› f")
         seen.type("\x1b")
         seen.expect("/resume r")
@@ -248,7 +247,7 @@ def test_screens_of_the_first_start_and_of_the_choice_of_a_model_are_as_they_wer
             seen.expect("which?")
             seen.type("1\r")
             screens.shows("start", "\n! no model", until="\n›\n")
-            seen.type("/model\r")
+            seen.enter("/model")
             screens.shows("model", "\n› /")
             seen.type("1\r")
             screens.shows("model-chosen", "\n› /", until="\n›\n")

@@ -28,8 +28,7 @@ answer = "Nothing was said of a colour."
 
 def begin(seen: Emulator) -> None:
     """A run that works until the flag says `go`."""
-    seen.expect_status("/help")
-    seen.type("fix the bug slowly\r")
+    seen.enter("fix the bug slowly")
     seen.expect("run_command while read")
     seen.expect_status("Enter steer, Tab queue, Esc stop")
 
@@ -56,12 +55,11 @@ def test_a_change_is_made_shown_approved_and_taken_back(place: Place):
         # What is finished is printed once, and never drawn again.
         assert seen.text.count("One is added") == 1
         assert seen.raw.count(b"One is added \x1b[1mnow\x1b[0m.") == 1
-        seen.type("/undo\r")
+        seen.enter("/undo")
         seen.expect("take it back with: /undo 2")
-        seen.type("/cost\r")
+        seen.enter("/cost")
         seen.expect("this session: $0.00")
-        seen.type("\x04")
-        assert seen.finish() == 0
+        seen.leave()
     # What was undone does not stand any more.
     assert "continue this conversation" in seen.text and "promoted in this session" not in seen.text
     assert (place.workspace / "app.py").read_text() == FILES["app.py"]
@@ -92,7 +90,7 @@ def test_words_said_while_a_run_works_are_taken_at_its_next_step_and_queued_ones
         seen.expect("› half a sentence")
         seen.expect_idle()
         seen.type("\x03")
-        seen.type("/quit\r")
+        seen.enter("/quit")
         assert seen.finish() == 0
 
 
@@ -109,7 +107,7 @@ def test_a_run_is_stopped_by_one_key_and_can_be_gone_on_with(place: Place, key: 
         seen.expect("resume it with: /resume r")
         seen.expect("not read by the model yet, sent along with what you say next: in green, please")
         (place.workspace / "flag").write_text("go\n")
-        seen.type("/resume\r")
+        seen.enter("/resume")
         seen.expect("stopped: fix the bug slowly")
         seen.type("1\r")
         seen.expect("Nothing was said of a colour.")
@@ -142,9 +140,7 @@ def test_who_leaves_while_a_run_works_is_told_once_what_is_queued_and_goes_on_wi
         seen.expect("resume run r")
         seen.type("y\r")
         seen.expect("Pawl changes code on a bench", times=2)
-        seen.expect_idle()
-        seen.type("\x04")
-        assert seen.finish() == 0
+        seen.leave()
     assert "› what can you do?" in seen.text and "› help" in seen.text
     assert "continue this conversation with: pawl -c" in seen.text and "was stopped;" not in seen.text
 
@@ -190,7 +186,7 @@ def test_a_question_that_somebody_else_answers_goes_from_the_screen_and_what_cam
     place: Place, words: tuple[str, ...], told: str
 ):
     with place.open("--model", place.model(FIX), columns=100) as seen:
-        seen.type("fix the bug in after\r")
+        seen.enter("fix the bug in after")
         seen.expect(ASKED)
         assert nursery.run(("approve", *words), place.workspace)[0] in (0, 1, 7)
         seen.expect("this was answered elsewhere")
@@ -199,10 +195,9 @@ def test_a_question_that_somebody_else_answers_goes_from_the_screen_and_what_cam
         assert seen.text.count(ASKED) == 1
         assert ((place.workspace / "app.py").read_text() == RIGHT) == (words == ("--yes",))
         # The session goes on as after an answer of its own.
-        seen.type("/queue\r")
+        seen.enter("/queue")
         seen.expect("nothing is queued")
-        seen.type("\x04")
-        assert seen.finish() == 0
+        seen.leave()
 
 
 @pytest.mark.whole
@@ -212,37 +207,33 @@ def test_some_hunks_are_taken_a_change_is_edited_another_rejected_with_a_reason(
 ):
     monkeypatch.setenv("EDITOR", "sed -i s/^+3/+33/")
     with place.open("--model", place.model(HUNKS)) as seen:
-        seen.type("write both files: add one.txt and two.txt\r")
+        seen.enter("write both files: add one.txt and two.txt")
         seen.expect("promote this? [y yes, n no, 1 only that hunk, e edit, d diff, l later]")
         seen.type("7\r")
         seen.expect("there is no hunk 7; the hunks are 1 to 2")
         seen.type("2\r")
         seen.expect("done; promoted as entry")
         assert [(place.workspace / name).exists() for name in ("one.txt", "two.txt")] == [False, True]
-        seen.type("add a third file three.txt\r")
+        seen.enter("add a third file three.txt")
         seen.expect(ASKED)
         seen.type("e\r")
         seen.expect("done; promoted as entry", times=2)
         assert (place.workspace / "three.txt").read_text() == "33\n"
-        seen.type("add a fourth file four.txt\r")
+        seen.enter("add a fourth file four.txt")
         seen.expect(ASKED, times=2)
         seen.type("n\r")
         seen.expect("why? [Enter: no reason]")
         seen.type("not wanted\r")
         seen.expect("not done: rejected: not wanted; nothing was changed")
-        seen.type("what now?\r")
+        seen.enter("what now?")
         seen.expect("I leave it.")
-        seen.expect_status("/help")
-        seen.type("add a fifth file five.txt\r")
+        seen.enter("add a fifth file five.txt")
         seen.expect(ASKED, times=3)
         seen.type("1\r")
         seen.expect("done; promoted as entry", times=3)
-        seen.expect_status("/help")
-        seen.type("what is in five.txt?\r")
+        seen.enter("what is in five.txt?")
         seen.expect("It is all there.")
-        seen.expect_status("/help")
-        seen.type("\x04")
-        assert seen.finish() == 0
+        seen.leave()
     assert not (place.workspace / "four.txt").exists()
 
 
@@ -270,34 +261,28 @@ def test_the_model_is_told_of_edits_and_undone_entries_also_by_what_was_queued_a
     (place.workspace / "flag").write_text("wait\n")
     words = ("--model", place.model(TOLD), "--approve", "never")
     with place.open(*words, columns=100) as seen:
-        seen.expect_status("/help")
-        seen.type("fix it slowly\r")
+        seen.enter("fix it slowly")
         seen.expect("run_command")
         (place.workspace / "notes.txt").write_text("mine\n")
         seen.type("and then?\t")
         seen.expect("queued; 1 to follow")
         (place.workspace / "flag").write_text("go\n")
         seen.expect("The notes are yours")
-        seen.expect_status("/help")
-        seen.type("!echo more >> notes.txt\r")
+        seen.enter("!echo more >> notes.txt")
         seen.expect("promote this? [y yes, n no]")
         seen.type("y\r")
         seen.expect("promoted as entry 1")
-        seen.type("/undo\r")
+        seen.enter("/undo")
         seen.expect("this is entry 2")
-        seen.type("and now?\r")
+        seen.enter("and now?")
         seen.expect("It is undone")
-        seen.expect_status("/help")
-        seen.type("\x04")
-        assert seen.finish() == 0
+        seen.leave()
     (place.workspace / "app.py").write_text(RIGHT)
     with place.open("-c", *words, columns=100) as seen:
         seen.expect("continues")
-        seen.type("next day\r")
+        seen.enter("next day")
         seen.expect("The app is yours")
-        seen.expect_status("/help")
-        seen.type("\x04")
-        assert seen.finish() == 0
+        seen.leave()
 
 
 SEEN = """
@@ -339,7 +324,7 @@ def test_the_model_is_told_of_new_and_deleted_files_and_of_what_was_promoted_by_
     with place.open("--model", place.model(SEEN), "--mode", "chat", columns=100) as seen:
 
         def then(count: str) -> None:
-            seen.type(f"what is there after {count}?\r")
+            seen.enter(f"what is there after {count}?")
             seen.expect(f"Told of {count}.")
             seen.expect_idle()
 
@@ -351,22 +336,22 @@ def test_the_model_is_told_of_new_and_deleted_files_and_of_what_was_promoted_by_
         then("two")
         (project / "two words.txt").write_text("second\n")
         then("three")
-        seen.type("/promote 1\r")
+        seen.enter("/promote 1")
         seen.expect("promoted as entry")
         seen.expect_idle()
         then("four")
         place.piped(words=("run", "--apply", "--", "sh", "-c", "echo 2 >> app.py"))
         then("five")
-        seen.type("what is there after six?\r")
+        seen.enter("what is there after six?")
         seen.expect("Told of nothing.", times=2)
+        seen.expect_idle()
         place.piped(words=("undo", "3"))
         (project / "app.py").write_text("x = 1\n" + (project / "app.py").read_text())
         then("seven")
         place.piped(words=("redo",))
         (project / "app.py").unlink()
         then("eight")
-        seen.type("\x04")
-        assert seen.finish() == 0
+        seen.leave()
 
 
 TWICE = """
@@ -415,20 +400,18 @@ answer = "# Rules for app.py and notes.txt"
 """
     words = ("--model", place.model(answers))
     with place.open(*words, columns=100) as seen:
-        seen.expect_status("/help")
-        seen.type("/review the notes\r")
+        seen.enter("/review the notes")
         seen.expect("It is sound.")
-        seen.expect_idle()
-        seen.type("/rewind\r")
+        seen.enter("/rewind")
         seen.expect("–      /review the notes\n")
         seen.expect("go back to before which request?")
-        seen.type("\r/init\r")
+        seen.type("\r")
+        seen.enter("/init")
         seen.expect("1 + # Rules for app.py and notes.txt")
         seen.expect("promote this?")
         seen.type("n\r")
         seen.expect("nothing was written")
-        seen.type("\x04")
-        assert seen.finish() == 0
+        seen.leave()
     with place.open("-r", *words, columns=100) as seen:
         seen.expect("1 request: /init\n")
         seen.expect("1 request: /review the notes\n")
@@ -436,8 +419,7 @@ answer = "# Rules for app.py and notes.txt"
         seen.type("2\r")
         seen.expect("› /review the notes\nIt is sound.")
         seen.expect("continues")
-        seen.type("\x04")
-        assert seen.finish() == 0
+        seen.leave()
     assert "Review this change" not in seen.text
 
 
@@ -455,11 +437,10 @@ def test_hostile_words_pasted_lines_and_wide_letters_are_shown_as_they_are(place
         assert b"\x1b]0;" not in seen.raw and "\u202e".encode() not in seen.raw
         seen.expect("run r")
         seen.resize(60)
-        seen.type("/status\r")
+        seen.enter("/status")
         seen.expect("conversation  c")
         assert all(len(line) <= 60 for line in seen.lines)
-        seen.type("\x04")
-        assert seen.finish() == 0
+        seen.leave()
 
 
 def test_a_conversation_is_gone_on_with_and_forked(place: Place):
@@ -471,12 +452,12 @@ def test_a_conversation_is_gone_on_with_and_forked(place: Place):
         seen.expect("› what does notes.txt say?")
         seen.expect("It says first (notes.txt:1).")
         seen.expect("the first one is unchanged")
-        seen.type("/new\r/resume\r")
+        seen.enter("/new")
+        seen.enter("/resume")
         seen.expect("which? [number or id, Enter: none]")
         seen.type(f"{first}\r")
         seen.expect(f"conversation {first} continues")
-        seen.type("\x04")
-        assert seen.finish() == 0
+        seen.leave()
     said = place.piped("/status", words=("-r", first, "--model", model))
     assert f"conversation  {first}" in said
 
@@ -527,8 +508,8 @@ def test_a_failed_command_is_seen_with_its_exit_code_and_last_lines_and_a_key_sh
 ):
     with place.open("--model", place.model(FAILS), columns=columns) as seen:
         seen.expect_status("agent")
-        seen.type("add a file, and see what fails\r")
-        seen.expect("It is broken.")
+        seen.enter("add a file, and see what fails")
+        seen.expect("not done; nothing was changed")  # An answer is seen while it comes, perhaps before the calls.
         lines = seen.lines
         failed = next(line for line in lines if line.startswith("✗ run_command for n in"))
         assert "… → exit 3" in failed
@@ -536,7 +517,6 @@ def test_a_failed_command_is_seen_with_its_exit_code_and_last_lines_and_a_key_sh
         assert lines[at + 1 : at + 5] == ["  | … 3 more lines", "  | line 4", "  | line 5", "  | broken"]
         # A call that takes long is cut to make room for its seconds.
         assert "missing.py" in seen.text.partition("✗ file_read")[2].partition("It is broken")[0]
-        seen.expect("not done; nothing was changed")
         seen.type("\x0f")
         seen.expect("  path: missing.py")
         assert "  | line 1\n" not in seen.text
@@ -544,5 +524,4 @@ def test_a_failed_command_is_seen_with_its_exit_code_and_last_lines_and_a_key_sh
         seen.expect("  | line 1\n")
         seen.type("\x0f")
         seen.expect("there is no earlier call")
-        seen.type("\x04")
-        assert seen.finish() == 0
+        seen.leave()

@@ -186,7 +186,7 @@ def test_when_a_request_is_sent_again_stands_whole_however_long_the_reason_is(pl
     model = place.model(turn)
     with place.open("--model", model, columns=80) as terminal:
         terminal.expect("›")
-        terminal.type("explain app.py\r")
+        terminal.enter("explain app.py")
         terminal.expect("; trying again in 0.5 s")
         terminal.expect("found")
 

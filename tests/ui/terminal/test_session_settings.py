@@ -24,24 +24,23 @@ def test_the_user_is_called_and_new_settings_count_from_the_next_request_on(plac
     settings.write_text('[session]\nnotify = ["bell", "title", "desktop"]\nnotify_seconds = 0\n')
     with place.open("--model", place.model(ANSWERS), "--mode", "chat", columns=100) as seen:
         seen.expect_status("chat · asks at the end")
-        seen.type("what is it?\r")
+        seen.enter("what is it?")
         seen.expect("· run r")
         seen.expect_status("/help")
         settings.write_text('[session]\nnotify = []\nstatus_line = ["mode", "model", "keys"]\n')
-        seen.type("and you?\r")
+        seen.enter("and you?")
         seen.expect("· run r", times=2)
         seen.expect_status("chat · scripted:script.toml · /help")
         settings.write_text('[session]\nkeys = "nano"\n')
-        seen.type("and they?\r")
+        seen.enter("and they?")
         seen.expect("session.keys must be 'emacs' or 'vi'")
         seen.expect("the settings from before are still used")
         seen.expect("· run r", times=3)
-        seen.type("/status\r")
+        seen.enter("/status")
         seen.expect("conversation  c")
         seen.expect_status("/help")
         assert seen.bottom[-1] == "chat · scripted:script.toml · /help"
-        seen.type("\x04")
-        assert seen.finish() == 0
+        seen.leave()
     assert seen.raw.count(CALLED) == 1 and seen.raw.count(b"\x1b]9;") == 1
     assert seen.raw.count(b"\x1b]0;pawl in project\x07") == 1
 
@@ -49,14 +48,11 @@ def test_the_user_is_called_and_new_settings_count_from_the_next_request_on(plac
 def test_the_user_is_called_when_a_run_asks(place: Place, settings: Path):
     settings.write_text('[session]\nnotify = ["desktop"]\nnotify_seconds = 0\n')
     with place.open("--model", place.model(FIX), "--approve", "each", columns=100) as seen:
-        seen.expect_status("/help")
-        seen.type("fix the bug in the app\r")
+        seen.enter("fix the bug in the app")
         seen.expect("carry it out?")
         seen.type("\x1b")
         seen.expect("waits for your approval")
-        seen.expect_idle()
-        seen.type("\x04")
-        assert seen.finish() == 0
+        seen.leave()
     assert seen.raw.count(b"\x1b]9;pawl waits for your answer in project\x07") == 1
 
 
@@ -89,8 +85,7 @@ def test_pages_and_searches_are_asked_about_by_host_and_the_answer_holds_for_the
     with provider(*([page] for page in pages)) as site:
         address = f"http://127.0.0.1:{site.port}"
         with place.open("--model", place.model(READS.format(site=address)), columns=120) as seen:
-            seen.expect_status("/help")
-            seen.type("what does the guide say?\r")
+            seen.enter("what does the guide say?")
             seen.expect("no rule is about 127.0.0.1")
             seen.expect("p always for 127.0.0.1")
             assert site.requests == []
@@ -100,9 +95,7 @@ def test_pages_and_searches_are_asked_about_by_host_and_the_answer_holds_for_the
             seen.expect("carry it out?", times=2)
             seen.type("y\r")
             seen.expect("The walrus and the seal.")
-            seen.expect_idle()
-            seen.type("\x04")
-            assert seen.finish() == 0
+            seen.leave()
         assert len(site.requests) == 2
     assert f"· web_fetch {address}/guide" in seen.text
 
@@ -115,8 +108,7 @@ def test_the_input_is_edited_with_the_keys_of_vi(place: Place, settings: Path):
         seen.expect("› who are they?")
         seen.expect("· run r")
         assert "wrong" not in seen.text.partition("› who are they?")[2]
-        seen.type("\x04")
-        assert seen.finish() == 0
+        seen.leave()
 
 
 def test_the_theme_with_no_dim_letters_has_none_in_the_lines_that_are_drawn_in_place(place: Place, settings: Path):
@@ -127,9 +119,7 @@ def test_the_theme_with_no_dim_letters_has_none_in_the_lines_that_are_drawn_in_p
         seen.expect("/commit")
         seen.type("\x1b\x03what is it?\r")
         seen.expect("· run r")
-        seen.expect_idle()
-        seen.type("\x04")
-        assert seen.finish() == 0
+        seen.leave()
     assert b"90m" not in seen.raw and b"\x1b[2m" not in seen.raw
 
 
@@ -147,8 +137,7 @@ def test_the_output_of_a_command_is_seen_while_it_runs(place: Place):
     flag = place.workspace / "flag"
     flag.write_text("wait\n")
     with place.open("--model", place.model(STREAMS), "--approve", "never", columns=100) as seen:
-        seen.expect_status("/help")
-        seen.type("fix the bug slowly\r")
+        seen.enter("fix the bug slowly")
         seen.expect("\n  part one\n")
         seen.expect_status("Enter steer, Tab queue, Esc stop")
         seen.expect(" tokens · $0.00")
@@ -156,8 +145,7 @@ def test_the_output_of_a_command_is_seen_while_it_runs(place: Place):
         seen.type("\x1b")
         seen.expect("resume it with: /resume r")
         assert "part one" not in "\n".join(seen.bottom[-3:])
-        seen.type("\x04")
-        assert seen.finish() == 0
+        seen.leave()
 
 
 TASKS = """
@@ -183,6 +171,5 @@ def test_the_tasks_of_a_request_are_a_list_of_what_is_to_do(place: Place):
         seen.expect("· task 1 of 2: write one.txt")
         seen.expect("· task 2 of 2: write two.txt")
         seen.expect("promoted as entry 1")
-        seen.type("\x04")
-        assert seen.finish() == 0
+        seen.leave()
     assert (place.workspace / "one.txt").exists() and (place.workspace / "two.txt").exists()
