@@ -1,6 +1,6 @@
 import { Component, lazy, type ReactNode, Suspense, useEffect, useState } from "react";
 import QuickOpen from "./code/QuickOpen";
-import { Badge, Button, Dialog, Select, Spinner, Tabs, Toasts } from "./components";
+import { Badge, Button, Dialog, Icon, Select, Spinner, Tabs, Toasts } from "./components";
 import { useStore } from "./events/store";
 import { count, money } from "./format";
 import { PageNote, PageSwitch } from "./OwnPage";
@@ -37,7 +37,12 @@ export function App() {
   const Right = LAZY[wide && route.pane === "work" ? right : (route.pane as keyof typeof LAZY)];
   const panes = (wide ? PANES.filter((pane) => pane !== "work") : PANES).map((id) => ({
     id,
-    label: title(id),
+    label: (
+      <>
+        <Icon name={id} />
+        {title(id)}
+      </>
+    ),
     mark: <Mark pane={id} />,
   }));
   const value = wide ? (right as Pane) : (route.pane as Pane);
@@ -196,7 +201,8 @@ function Meter() {
       className="dim nowrap meter"
       title={`${count(meter.context_tokens)} of ${count(meter.context_window)} tokens`}
     >
-      context {full}% · {count(meter.input_tokens + meter.output_tokens)} tokens · {money(meter.cost)}
+      context {full}% <span className="roomy">· {count(meter.input_tokens + meter.output_tokens)} tokens </span>·{" "}
+      {money(meter.cost)}
     </span>
   );
 }

@@ -36,7 +36,7 @@ export const visible = (text: string): string =>
   text.replace(TURNS, (letter) => `⟨U+${letter.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 
 /** Letters of a line that are drawn; of more, the number is said. */
-const DRAWN = 4000;
+export const DRAWN = 4000;
 export const line = (text: string): string =>
   visible(text.length > DRAWN ? `${text.slice(0, DRAWN)} ⟨… ${text.length - DRAWN} more letters⟩` : text);
 

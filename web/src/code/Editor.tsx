@@ -4,7 +4,7 @@ import { EditorState, type Extension, Prec } from "@codemirror/state";
 import { EditorView, keymap } from "@codemirror/view";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { get, put, query, Refused } from "../api";
-import { attempt, Badge, Button, Dialog, Empty, Trouble, toast } from "../components";
+import { attempt, Badge, Button, Dialog, Empty, Icon, Trouble, toast } from "../components";
 import { examine, touched, useStore } from "../events/store";
 import { OWN } from "../OwnPage";
 import { go } from "../place";
@@ -201,8 +201,8 @@ export function Editor({ path, line }: { path: string; line: number }) {
           )}
         </div>
       )}
-      {tab?.file.why && <Empty>{tab.file.why}</Empty>}
-      {!path && <Empty>&ensp;Open a file from the tree, or by its name with Ctrl+P.</Empty>}
+      {tab?.file.why && <Empty icon="file">{tab.file.why}</Empty>}
+      {!path && <Empty icon="file">Open a file from the tree, or by its name with Ctrl+P.</Empty>}
       {conflict && tab && (
         <Conflict
           file={tab.file}
@@ -260,7 +260,7 @@ function FileTabs({ current }: { current: string }) {
             {dirty && " •"}
           </button>
           <button type="button" aria-label={`close ${path}`} onClick={() => close(path, dirty)}>
-            ✕
+            <Icon name="close" />
           </button>
         </span>
       ))}

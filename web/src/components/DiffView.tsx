@@ -1,5 +1,5 @@
 import { lazy, memo, Suspense, useState } from "react";
-import { line, visible } from "../format";
+import { DRAWN, line, visible } from "../format";
 import type { ChangedFile, Hunk } from "../types";
 import { Badge, Check, Select, Spinner } from "./basics";
 import { pairs, type Row, rows, standing } from "./diff";
@@ -144,7 +144,7 @@ const DiffHunk = memo(
                   <span className="number">{row.old}</span>
                   <span className="number">{row.now}</span>
                   <span className="sign">{row.sign}</span>
-                  <span className="text">{line(row.text)}</span>
+                  <Text row={row} />
                 </div>
               ))}
         </div>
@@ -153,6 +153,17 @@ const DiffHunk = memo(
   },
 );
 
+function Text({ row: { text, mark } }: { row: Row }) {
+  if (!mark || mark[0] === mark[1] || text.length > DRAWN) return <span className="text">{line(text)}</span>;
+  return (
+    <span className="text">
+      {visible(text.slice(0, mark[0]))}
+      <mark>{visible(text.slice(...mark))}</mark>
+      {visible(text.slice(mark[1]))}
+    </span>
+  );
+}
+
 const CLASS = { " ": "", "+": "plus", "-": "minus", "\\": "remark" };
 
 function Line({ row, number }: { row: Row | null; number: number | null }) {
@@ -160,7 +171,7 @@ function Line({ row, number }: { row: Row | null; number: number | null }) {
     <div className={`line half ${row ? CLASS[row.sign] : "none"}`}>
       <span className="number">{number}</span>
       <span className="sign">{row?.sign}</span>
-      <span className="text">{row && line(row.text)}</span>
+      {row && <Text row={row} />}
     </div>
   );
 }

@@ -1,10 +1,10 @@
 import { useState } from "react";
 import * as library from ".";
 import { parsePatch } from "./diff";
+import { iconNames } from "./Icon";
 
-const { Badge, Button, Card, Check, Dialog, DiffSwitch, DiffView, Empty, Field, Markdown, ModelSays, Output, Rows } =
-  library;
-const { Plot, Select, Spinner, Table, Tabs, Tree, Trouble, toast, useDiffMode } = library;
+const { Badge, Button, Card, Check, Dialog, DiffSwitch, DiffView, Empty, Field, Icon, Markdown } = library;
+const { ModelSays, Output, Rows, Plot, Select, Spinner, Table, Tabs, Tree, Trouble, toast, useDiffMode } = library;
 
 const PATCH = `--- a/prices.py
 +++ b/prices.py
@@ -47,6 +47,15 @@ export default function Gallery() {
           <Button disabled>Disabled</Button>
         </div>
       </Card>
+      <Card title="Icon">
+        <div className="actions">
+          {iconNames.map((name) => (
+            <Badge key={name}>
+              <Icon name={name} /> {name}
+            </Badge>
+          ))}
+        </div>
+      </Card>
       <Card title="Field, Select, Check">
         <Field label="a field" value={text} onChange={setText} hint="with a hint" />
         <Select label="a choice" value={choice} options={["one", "two"]} onChange={setChoice} />
@@ -80,6 +89,7 @@ export default function Gallery() {
           <Spinner />
         </div>
         <Empty>Nothing is here, and why.</Empty>
+        <Empty icon="file">The same for a whole pane.</Empty>
         <Trouble error={new Error("something failed")} />
       </Card>
       <Card title="Dialog, Toast">

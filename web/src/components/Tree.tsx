@@ -1,4 +1,5 @@
 import { type ReactNode, useState } from "react";
+import { Icon } from "./Icon";
 
 export interface TreeNode {
   id: string;
@@ -91,7 +92,7 @@ export function Tree({
           }}
         >
           <span aria-hidden className="twist">
-            {node.children === undefined ? "" : open.has(node.id) ? "▾" : "▸"}
+            {node.children !== undefined && <Icon name="open" />}
           </span>
           {node.label}
         </div>

@@ -10,6 +10,7 @@ import {
   useSyncExternalStore,
 } from "react";
 import { Refused } from "../api";
+import { Icon, type IconName } from "./Icon";
 
 type Tone = "plain" | "primary" | "danger" | "quiet";
 
@@ -231,7 +232,7 @@ export function Dialog({
           <header>
             <h2 id={id}>{title}</h2>
             <Button tone="quiet" onClick={onClose} aria-label="close">
-              ✕
+              <Icon name="close" />
             </Button>
           </header>
           {children}
@@ -260,7 +261,7 @@ export function Table({
         <thead>
           <tr>
             {head.map((cell) => (
-              <th key={cell} scope="col">
+              <th key={cell} scope="col" className={isNumber(rows[0]?.[head.indexOf(cell)]) ? "number" : undefined}>
                 {cell}
               </th>
             ))}
@@ -270,7 +271,9 @@ export function Table({
           {rows.map((row, number) => (
             <tr key={number}>
               {row.map((cell, column) => (
-                <td key={column}>{cell}</td>
+                <td key={column} className={isNumber(cell) ? "number" : undefined}>
+                  {cell}
+                </td>
               ))}
             </tr>
           ))}
@@ -279,6 +282,10 @@ export function Table({
     </div>
   );
 }
+
+/** What stands at the right of its column. */
+const isNumber = (cell: ReactNode) =>
+  typeof cell === "number" || (typeof cell === "string" && /^[$−-]?\d[\d.,]*( ?(k|M|%|s|ms))?$/.test(cell));
 
 /** An error with its advice, as the server or the command words them. */
 export function Trouble({ error }: { error: unknown }) {
@@ -301,9 +308,14 @@ export function Output({ label, text }: { label: string; text: string }) {
   );
 }
 
-/** Nothing is here, and why. */
-export function Empty({ children }: { children: ReactNode }) {
-  return <p className="empty dim">{children}</p>;
+/** Nothing is here, and why; with an icon it stands in the middle of a pane that is empty. */
+export function Empty({ icon, children }: { icon?: IconName; children: ReactNode }) {
+  return (
+    <div className={icon ? "empty dim whole" : "empty dim"}>
+      {icon && <Icon name={icon} />}
+      <p>{children}</p>
+    </div>
+  );
 }
 
 interface ToastLine {
@@ -353,7 +365,7 @@ export function Toasts() {
             aria-label="dismiss"
             onClick={() => setToasts(toasts.filter((one) => one.id !== line.id))}
           >
-            ✕
+            <Icon name="close" />
           </Button>
         </div>
       ))}

@@ -23,6 +23,20 @@ describe("the library", () => {
 
 const html = (text: string) => renderToStaticMarkup(<Markdown text={text} />);
 
+describe("rows", () => {
+  const marks = (...lines: string[]) => rows({ number: 1, header: "@@ -1 +1 @@", lines }).map((row) => row.mark);
+
+  it("mark what changed within lines that took the place of others, and no letter in its middle", () => {
+    expect(marks("-if a == root:", "+if a == z:", " b")).toEqual([[8, 12], [8, 9], undefined]);
+    expect(marks("-        one", "+        something else")).toEqual([undefined, undefined]);
+    expect(marks("-say 😀 now", "+say 😁 now")).toEqual([
+      [4, 6],
+      [4, 6],
+    ]);
+    expect(marks("+one", "+two")).toEqual([undefined, undefined]);
+  });
+});
+
 describe("Markdown", () => {
   it("draws the usual forms", () => {
     expect(html("# A\n\nb **c** `d` ~~e~~\n\n1. one\n2. two\n   - in\n\n```py\nx < 1\n```")).toBe(

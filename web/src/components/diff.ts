@@ -7,10 +7,14 @@ export interface Row {
   text: string;
   old: number | null;
   now: number | null;
+  /** What differs from the line whose place it took: from the first letter to before the second number. */
+  mark?: [number, number];
 }
 
 /** The lines of a hunk with their numbers in both texts. */
-export function rows(hunk: Hunk): Row[] {
+export const rows = (hunk: Hunk): Row[] => marked(numbered(hunk));
+
+function numbered(hunk: Hunk): Row[] {
   const found = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@/.exec(hunk.header);
   if (!found)
     return hunk.lines.map((line) => ({ sign: line[0] as Row["sign"], text: line.slice(1), old: null, now: null }));
@@ -24,6 +28,25 @@ export function rows(hunk: Hunk): Row[] {
     if (sign === "\\") return { sign, text, old: null, now: null };
     return { sign: " ", text, old: old++, now: now++ };
   });
+}
+
+/** Lines that took the place of others show what changed within them, if enough of them stayed. */
+function marked(all: Row[]): Row[] {
+  for (const [old, now] of pairs(all)) {
+    if (!old || !now || old === now) continue;
+    const least = Math.min(old.text.length, now.text.length);
+    let from = 0;
+    while (from < least && old.text[from] === now.text[from]) from += 1;
+    let end = 0;
+    while (end < least - from && old.text.at(-1 - end) === now.text.at(-1 - end)) end += 1;
+    const indent = Math.min(from, now.text.search(/\S|$/));
+    if ((from + end - indent) * 3 <= least - indent) continue;
+    // A letter of two units is not cut.
+    if (/[\ud800-\udbff]$/.test(old.text.slice(0, from))) from -= 1;
+    if (/^[\udc00-\udfff]/.test(old.text.slice(old.text.length - end))) end -= 1;
+    for (const row of [old, now]) row.mark = [from, row.text.length - end];
+  }
+  return all;
 }
 
 /** The rows side by side: removed lines stand beside the added ones that took their place. */

@@ -2,7 +2,7 @@ import { useMemo, useState } from "react";
 import { command, get } from "../api";
 import { Card, Empty, Plot, Select, Spinner, Table, Trouble, useLoaded } from "../components";
 import { useStore } from "../events/store";
-import { clock, count, money, plural, seconds, shortModel } from "../format";
+import { clock, count, money, seconds, shortModel } from "../format";
 import type { Attempt, Counts, RequestRow } from "../types";
 import { perRun } from "./spent";
 
@@ -40,12 +40,18 @@ export default function MoneyPane() {
     <div className="scroll" tabIndex={0}>
       <Trouble error={requests.error} />
       {requests.loading && !requests.value && <Spinner />}
-      {requests.value && runs.length === 0 && <Empty>No model was asked yet.</Empty>}
+      {requests.value && runs.length === 0 && <Empty icon="money">No model was asked yet.</Empty>}
       {requests.value && runs.length > 0 && (
         <>
-          <p>
-            {plural(requests.value.total.requests, "request")} in all, {money(requests.value.total.cost_usd)}
-          </p>
+          <dl className="tiles">
+            <Tile name="cost in all" value={money(requests.value.total.cost_usd)} />
+            <Tile
+              name={requests.value.total.requests === 1 ? "request" : "requests"}
+              value={count(requests.value.total.requests)}
+            />
+            <Tile name="tokens in" value={count(sum(runs, "input"))} />
+            <Tile name="tokens out" value={count(sum(runs, "output"))} />
+          </dl>
           <div className="split">
             <Card>
               <Plot
@@ -116,6 +122,17 @@ export default function MoneyPane() {
           </Card>
         </>
       )}
+    </div>
+  );
+}
+
+const sum = (runs: ReturnType<typeof perRun>, key: "input" | "output") => runs.reduce((all, one) => all + one[key], 0);
+
+function Tile({ name, value }: { name: string; value: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
     </div>
   );
 }

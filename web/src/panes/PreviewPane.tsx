@@ -92,7 +92,9 @@ export default function PreviewPane() {
       ) : (
         <div className="scroll" tabIndex={0}>
           {value && (
-            <Empty>The dev server runs on a bench: what a run makes can be looked at before it is promoted.</Empty>
+            <Empty icon="preview">
+              The dev server runs on a bench: what a run makes can be looked at before it is promoted.
+            </Empty>
           )}
         </div>
       )}

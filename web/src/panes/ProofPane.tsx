@@ -57,7 +57,7 @@ export default function ProofPane() {
           />
         )}
         {!run && !verified && !busy && (
-          <Empty>No check has run yet. A run shows its checks here while they work.</Empty>
+          <Empty icon="proof">No check has run yet. A run shows its checks here while they work.</Empty>
         )}
       </div>
     </>
@@ -106,12 +106,12 @@ function Proof({ title, verdict, stale, working, checks, reasons, notes }: Proof
         </p>
       )}
       {skipped.length > 0 && (
-        <div>
+        <div className="not-run-list">
           <h3>Not run</h3>
-          <ul>
+          <ul className="plain-list">
             {skipped.map((check) => (
-              <li key={check.step}>
-                {check.step} <span className="dim">{check.reason}</span>
+              <li key={check.step} className="not-run">
+                <span className="dim">–</span> <strong>{check.step}</strong> <span className="dim">{check.reason}</span>
               </li>
             ))}
           </ul>
@@ -132,11 +132,13 @@ function Step({ check }: { check: CheckResult }) {
   return (
     <details className="proof-step" open={check.standing === "fail"}>
       <summary>
-        <span className={tone}>{sign}</span> <strong>{check.step}</strong> {tests(check.counts) || check.reason}
-        {check.part && <Badge tone="warn">{check.part}</Badge>}
-        {check.incomplete && <Badge tone="warn">{check.incomplete}</Badge>}
-        {old > 0 && <Badge>{plural(old, "old finding")}</Badge>}
-        <span className="dim"> {seconds(check.seconds)}</span>
+        <span className={tone}>{sign}</span>
+        <span className="proof-says">
+          <strong>{check.step}</strong> {tests(check.counts) || check.reason}{" "}
+          {old > 0 && (check.counts || !check.reason) && <Badge>{plural(old, "old finding")}</Badge>}
+          {[check.part, check.incomplete].map((why) => why && <small key={why}>{why}</small>)}
+        </span>
+        <span className="dim nowrap">{seconds(check.seconds)}</span>
       </summary>
       <div className="proof-body">
         {check.counts && check.reason && <p className="dim">{check.reason}</p>}

@@ -11,6 +11,7 @@ import {
   DiffView,
   Empty,
   Field,
+  Icon,
   ModelSays,
   Output,
   Select,
@@ -55,8 +56,14 @@ export default function TimePane() {
   return (
     <>
       <div className="bar">
-        <Button onClick={() => act(["undo"])}>Undo</Button>
-        <Button onClick={() => act(["redo"])}>Redo</Button>
+        <Button onClick={() => act(["undo"])}>
+          <Icon name="undo" />
+          Undo
+        </Button>
+        <Button onClick={() => act(["redo"])}>
+          <Icon name="redo" />
+          Redo
+        </Button>
         <Button onClick={() => setNaming("")}>Checkpoint…</Button>
         <Check label="also what was not promoted" checked={all} onChange={setAll} />
       </div>
@@ -65,7 +72,7 @@ export default function TimePane() {
         <Trouble error={loaded.error} />
         {loaded.loading && !loaded.value && <Spinner />}
         <SpecCard onRun={(run) => setChosen(`r${run}`)} />
-        {loaded.value?.length === 0 && <Empty>Nothing was done in this workspace yet.</Empty>}
+        {loaded.value?.length === 0 && <Empty icon="time">Nothing was done in this workspace yet.</Empty>}
         {point && (
           <Look point={point} runs={runs} marked={marks(loaded.value ?? [])} act={act} onClose={() => setChosen("")} />
         )}
@@ -211,7 +218,7 @@ function Look({
 }) {
   const close = (
     <Button tone="quiet" onClick={onClose} aria-label="close">
-      ✕
+      <Icon name="close" />
     </Button>
   );
   if (point.kind === "run")

@@ -71,7 +71,7 @@ export function Approval({ run, question }: { run: string; question: Question })
       {question.kind === "call" ? (
         <CallQuestion question={question} busy={busy} answer={answer} reject={reject} />
       ) : (
-        <ChangeQuestion run={run} digest={question.digest} busy={busy} answer={answer} reject={reject} />
+        <ChangeQuestion run={run} question={question} busy={busy} answer={answer} reject={reject} />
       )}
     </section>
   );
@@ -156,7 +156,8 @@ function CallQuestion({ question, busy, answer, reject }: Part & { question: Que
   );
 }
 
-function ChangeQuestion({ run, digest, busy, answer, reject }: Part & { run: string; digest: string }) {
+function ChangeQuestion({ run, question, busy, answer, reject }: Part & { run: string; question: Question }) {
+  const { digest, why } = question;
   const [chosen, setChosen] = useState<Set<number>>(new Set());
   const loaded = useLoaded(async () => {
     const change = await get<Change>(`/runs/${run}/change`);
@@ -184,17 +185,19 @@ function ChangeQuestion({ run, digest, busy, answer, reject }: Part & { run: str
   };
   return (
     <>
-      <div className="bar">
-        <span className="dim">
-          {plural(change.files.length, "file")}, {chosen.size} of {plural(all, "hunk")} chosen
-        </span>
-        {patch === null && <DiffSwitch mode={mode} onChange={setMode} />}
-        <Button onClick={() => setPatch(patch === null ? change.patch : null)}>
-          {patch === null ? "Edit the patch" : "Leave it as it was"}
-        </Button>
-      </div>
       <div className="approval-body">
-        {report.value && <Evidence report={report.value} />}
+        {report.value && <Evidence report={report.value} told={why} />}
+        <div className="bar">
+          <span className="dim">
+            <span className="roomy">{plural(change.files.length, "file")}, </span>
+            {chosen.size} of {plural(all, "hunk")} chosen
+          </span>
+          <span className="spring" />
+          {patch === null && <DiffSwitch mode={mode} onChange={setMode} />}
+          <Button onClick={() => setPatch(patch === null ? change.patch : null)}>
+            {patch === null ? "Edit the patch" : "Leave it as it was"}
+          </Button>
+        </div>
         {patch === null ? (
           <DiffView files={change.files} mode={mode} chosen={chosen} onChoose={onChoose} />
         ) : (

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "react";
 import { get, post, remove } from "../api";
-import { attempt, Button, Dialog, Output, toast, useLoaded } from "../components";
+import { attempt, Button, Dialog, Icon, Output, toast, useLoaded } from "../components";
 import { refresh, setConversation, setSession, touched, useStore } from "../events/store";
 import { plain } from "../format";
 import type { SessionState } from "../types";
@@ -75,9 +75,10 @@ export function Composer() {
         </div>
       )}
       <textarea
+        className="request"
         ref={area}
         id="request"
-        rows={2}
+        rows={1}
         value={text}
         aria-label="request"
         placeholder={
@@ -95,6 +96,8 @@ export function Composer() {
         <Output label="what the command said" text={plain(said.text)} />
       </Dialog>
       <div className="actions">
+        <small className="dim roomy">Enter sends · Shift+Enter a new line · / lists commands</small>
+        <span className="spring" />
         {working ? (
           <>
             <Button type="submit" tone="primary" busy={busy} disabled={!text.trim()} title="Enter">
@@ -104,11 +107,13 @@ export function Composer() {
               Queue
             </Button>
             <Button tone="danger" title="Ctrl+." onClick={stop}>
+              <Icon name="stop" />
               Stop
             </Button>
           </>
         ) : (
           <Button type="submit" tone="primary" busy={busy} disabled={!text.trim()} title="Enter">
+            <Icon name="send" />
             Send
           </Button>
         )}

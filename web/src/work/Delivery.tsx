@@ -66,8 +66,8 @@ function HandOver({ report }: { report: Report }) {
   );
 }
 
-/** The verdict and what it rests on; never better than the report. */
-export function Evidence({ report }: { report: Report }) {
+/** The verdict and what it rests on, but for lines that were told already; never better than the report. */
+export function Evidence({ report, told = [] }: { report: Report; told?: readonly string[] }) {
   const delivery = report.delivery && DELIVERY[report.delivery];
   const working = useStore((store) => isAtWork(store, report.run));
   return (
@@ -80,7 +80,7 @@ export function Evidence({ report }: { report: Report }) {
         {report.rejected !== null && <Badge tone="warn">rejected{report.rejected && `: ${report.rejected}`}</Badge>}
         {report.before && report.after && (
           <span>
-            tests before: {tests(report.before)} · after: {tests(report.after)}
+            tests: {tests(report.before)} → {tests(report.after)}
           </span>
         )}
         <span className="dim">
@@ -101,8 +101,8 @@ export function Evidence({ report }: { report: Report }) {
           })}
         </div>
       )}
-      <Lines label="refused" lines={report.refused} tone="bad" />
-      <Lines label="not proved" lines={report.unproved} tone="warn" />
+      <Lines label="refused" lines={report.refused.filter((line) => !told.includes(line))} tone="bad" />
+      <Lines label="not proved" lines={report.unproved.filter((line) => !told.includes(line))} tone="warn" />
     </>
   );
 }

@@ -1,5 +1,5 @@
 import { memo, useState } from "react";
-import { Badge, DiffView, Output, Spinner } from "../components";
+import { Badge, DiffView, Icon, type IconName, Output, Spinner } from "../components";
 import { editOf, parsePatch } from "../components/diff";
 import type { Block } from "../events/reduce";
 import { plain, seconds } from "../format";
@@ -10,6 +10,13 @@ type Tool = Extract<Block, { kind: "tool" }>;
 const EDIT = new Set(["patch", "path", "old", "new", "edits"]);
 
 const MAIN = ["command", "path", "query", "pattern", "name", "what"];
+
+const ICONS: [RegExp, IconName][] = [
+  [/command|run|test|check|dev/, "terminal"],
+  [/patch|modify|edit|write|create|delete/, "edit"],
+  [/search|locate|find|grep|fetch/, "search"],
+  [/read|list|file|outline/, "file"],
+];
 
 /** The argument that says most, for the line that is always visible. */
 export function summary(call: Tool["call"]): string {
@@ -38,6 +45,7 @@ export const ToolCard = memo(({ block, live }: { block: Tool; live: boolean }) =
           setToggled(!open);
         }}
       >
+        <Icon name={ICONS.find(([words]) => words.test(call.name))?.[1] ?? "tool"} />
         <span className="tool-name">{call.name}</span>
         <span className="tool-what">{plain(summary(call))}</span>
         {running && <Spinner label="runs" />}

@@ -6,6 +6,7 @@ import {
   Button,
   Dialog,
   Empty,
+  Icon,
   Markdown,
   ModelSays,
   Output,
@@ -116,16 +117,20 @@ function WorkBar({ fresh }: { fresh: boolean }) {
   return (
     <div className="bar work-bar">
       <Button onClick={() => choose("")} disabled={fresh} title="a new conversation">
+        <Icon name="plus" />
         New
       </Button>
       <Button onClick={() => setOpen(true)} title="go on with an earlier conversation">
+        <Icon name="time" />
         Earlier…
       </Button>
       <span className="spring" />
       <Button tone="quiet" onClick={() => run("undo")} title="take back the newest entry">
+        <Icon name="undo" />
         Undo
       </Button>
       <Button tone="quiet" onClick={() => run("redo")} title="bring back what the last undo took">
+        <Icon name="redo" />
         Redo
       </Button>
       <Dialog title="Conversations" open={open} onClose={() => setOpen(false)}>
