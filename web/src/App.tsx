@@ -259,9 +259,11 @@ function useKeys(open: (dialog: "keys" | "open") => void): void {
       } else if (event.key === "?" && !typing) open("keys");
       else return;
       event.preventDefault();
+      // Before the editor, whose own keys are others.
+      event.stopPropagation();
     };
-    addEventListener("keydown", key);
-    return () => removeEventListener("keydown", key);
+    addEventListener("keydown", key, true);
+    return () => removeEventListener("keydown", key, true);
   }, [open]);
 }
 
