@@ -106,6 +106,7 @@ def test_outline_definition_search_and_search_by_meaning_lead_to_lines(opened: O
     tab.css(".cm-activeLine").having("def after(number)").seen()
     tab.key("Control+Shift+f")
     tab.label("text in files (Enter)").fill("assert after")
+    assert tab.css(".cm-search").count() == 0
     tab.key("Enter")
     tab.css(".side .hit").having("test_app.py").click()
     tab.css(".editor-bar").having("test_app.py").seen()

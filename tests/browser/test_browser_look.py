@@ -34,6 +34,9 @@ CROWDED = {
 WIDER = """[document.documentElement, ...document.querySelectorAll(".pane, .pane > *, .scroll, .card, .status, .top")]
   .filter((one) => one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 0)
   .map((one) => `${one.className || one.tagName}: ${one.scrollWidth} in ${one.clientWidth}`)"""
+HIGHER = """[...document.querySelectorAll(".top, .bar, .status, .composer, .approval > header")]
+  .filter((one) => one.scrollHeight > one.clientHeight + 1 && one.clientHeight > 0)
+  .map((one) => `${one.className}: ${one.scrollHeight} in ${one.clientHeight}`)"""
 
 
 def serious(found: list[str]) -> list[str]:
@@ -62,6 +65,8 @@ def test_no_pane_has_a_serious_fault_in_any_width_or_theme(opened: Open):
                     found[name] = faults
                 if wide := tab.evaluate(WIDER):
                     found[f"{name} is wider than its place"] = wide
+                if high := tab.evaluate(HIGHER):
+                    found[f"{name} lies over what is below it"] = high
     assert found == {}
 
 

@@ -37,6 +37,10 @@ ASK_AGAIN = """new Promise((done) => {
   watch.observe({ type: "resource" });
   document.dispatchEvent(new Event("visibilitychange"));
 })"""
+COVERED = """[...document.querySelectorAll("#request, .composer .button")].filter((one) => {
+  const box = one.getBoundingClientRect();
+  return !one.contains(document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2));
+}).map((one) => one.textContent || one.id)"""
 PATCHES = (
     ("app.py", "one():\\n    return 0", "one():\\n    return 1"),
     ("app.py", "two():\\n    return 0", "two():\\n    return 2"),
@@ -102,6 +106,10 @@ def test_a_run_that_works_shows_thoughts_folded_is_steered_queued_stopped_and_re
     tab.css(".output").having("begun").seen()
     tab.ask("hurry up")
     tab.css(".toast").having("said to the run").seen()
+    # On a small screen nothing that is said in passing lies over what is typed and its buttons.
+    tab.size(360)
+    assert tab.evaluate(COVERED) == []
+    tab.size(1280)
     tab.css("#request").fill("and then rest")
     tab.css("#request").press("Alt+Enter")
     tab.css(".queue li").having("and then rest").seen()
