@@ -46,6 +46,7 @@ def serious(found: list[str]) -> list[str]:
 def test_no_pane_has_a_serious_fault_in_any_width_or_theme(opened: Open):
     site = opened(CROWDED, FIX)
     tab = site.tab
+    assert site.pawl("run", "--apply", "--", "touch", f"{LONG}.txt", f"{LONG}.too").code == 0
     assert site.pawl("memory", "add", f"never rename {LONG}").code == 0
     assert site.pawl("queue", "add", f"tidy {LONG}", "--model", "scripted:none.toml").code == 0
     tab.ask(f"fix the bug in after, and leave {LONG} alone")

@@ -271,17 +271,19 @@ function useKeys(open: (dialog: "keys" | "open") => void): void {
 function Lost() {
   const workspace = useStore((store) => store.session?.workspace);
   return (
-    <p className="page-note" role="status">
-      The server does not answer, and is asked again. If it has ended, start it with{" "}
-      <code>{`pawl web --port ${location.port}`}</code>
-      {workspace && (
-        <>
-          {" "}
-          in <code>{workspace}</code>
-        </>
-      )}
-      : when the browser opens its new address, this page goes on where it is. No run is lost.
-    </p>
+    <div className="page-note" role="status">
+      <p>
+        The server does not answer, and is asked again. If it has ended, start it with{" "}
+        <code>{`pawl web --port ${location.port}`}</code>
+        {workspace && (
+          <>
+            {" "}
+            in <code>{workspace}</code>
+          </>
+        )}
+        : when the browser opens its new address, this page goes on where it is. No run is lost.
+      </p>
+    </div>
   );
 }
 
