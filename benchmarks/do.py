@@ -1,6 +1,6 @@
 """What `pawl do` costs on loopback: a file is read, one line mended, the tests run, the work finished and verified.
 
-    python benchmarks/do.py [--rounds 5] [--turns 200] [--answer SECONDS] [--workspace REPOSITORY]
+    python benchmarks/do.py [--rounds 5] [--turns 200] [--answer SECONDS] [--workspace REPOSITORY [--bug PATH RIGHT WRONG]]
 
 The model answers at once, or after SECONDS, which are not counted. Overhead is the wall time without the model's and
 that of the test runs: the one that the model asks for and that of the verification, each as long as the same command
@@ -10,7 +10,9 @@ included; less the test run it is `tail_less_tests_s`. Then the run of many turn
 is run. Tokens are bytes by four. The last line is JSON for programs.
 
 With --workspace the two files stand in a clone of that repository, which was indexed before; every run begins in it as
-it was cloned, and there is none of many turns.
+it was cloned, and there is none of many turns. With --bug the wrong text stands there instead of the right one, the
+model mends that, and Pawl finds the tests of the project itself and runs them for five seconds; the packages that they
+need are those of the PATH.
 
 On a busy machine wall times say little. `first_cpu_s` is the processor time of Pawl's own process until the first
 request, and the last column holds each time against the same kind of time of `python -c pass` in the same run.
@@ -28,6 +30,7 @@ import sys
 import tempfile
 import threading
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -57,28 +60,53 @@ wire = "openai"
 base_url = "http://127.0.0.1:{port}/v1"
 local = true
 """
+BUG_SETTINGS = "[verify]\nbudget = 5.0\n"
 
 
-def laid(top: Path, repository: Path | None) -> Path:
-    """A workspace with the two files: a folder of its own, or the one clone of the repository."""
+@dataclass(frozen=True)
+class Task:
+    """What the model does, for which request, and how the tests are run."""
+
+    request: str
+    calls: list[dict[str, object]]
+    files: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """A text of the repository, and what stands there instead."""
+    settings: str = ""
+    test: tuple[str, ...] = ("--test", TESTS)
+
+
+def mending(path: str, right: str, wrong: str) -> Task:
+    read = {"name": "file_read", "arguments": {"path": path}}
+    patch = {"name": "strict_patch", "arguments": {"path": path, "old": wrong, "new": right}}
+    return Task(f"fix the bug in {path}", [read, patch], {path: (right, wrong)}, BUG_SETTINGS, ())
+
+
+FIX_AFTER = Task("fix the bug in after", FIX)
+
+
+def laid(top: Path, repository: Path | None, task: Task = FIX_AFTER) -> Path:
+    """A workspace with the two files or the bug: a folder of its own, or the one clone of the repository."""
     folder = top / "clone" if repository else Path(tempfile.mkdtemp(dir=top))
     git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b"]
     if repository and not folder.exists():
         subprocess.run(["git", "clone", "-q", "--local", str(repository), str(folder)], check=True)
-    for name, text in FILES.items():
+    for name, text in FILES.items() if not task.files else ():
         (folder / name).write_text(text)
+    for name, (right, wrong) in task.files.items():
+        (folder / name).write_text((folder / name).read_text().replace(right, wrong))
     if repository:
-        for words in (["add", "-f", *FILES], ["commit", "-q", "--allow-empty", "-m", "a"], ["clean", "-qfdx"]):
+        for words in (["add", "-f", *(task.files or FILES)], ["commit", "-q", "--allow-empty", "-m", "a"], ["clean", "-qfdx"]):
             subprocess.run([*git, *words], check=True)
     return folder
 
 
-def indexed(top: Path, repository: Path) -> None:
+def indexed(top: Path, repository: Path, task: Task) -> None:
     """The index as daily work leaves it."""
     (top / "config.toml").write_text("")
+    laid(top, repository, task)
     words = [sys.executable, "-m", "pawl", "locate", "after"]
     for _ in range(2):
-        subprocess.run(words, cwd=laid(top, repository), env=surroundings(top), check=False, stdout=subprocess.DEVNULL)
+        subprocess.run(words, cwd=top / "clone", env=surroundings(top), check=False, stdout=subprocess.DEVNULL)
 
 
 def surroundings(top: Path) -> dict[str, str]:
@@ -88,11 +116,9 @@ def surroundings(top: Path) -> dict[str, str]:
     }  # fmt: skip
 
 
-def measured(
-    top: Path, calls: list[dict[str, object]], request: str, answer: float = 0.0, repository: Path | None = None
-) -> dict[str, float]:
+def measured(top: Path, task: Task, answer: float = 0.0, repository: Path | None = None) -> dict[str, float]:
     """One run in a fresh workspace against a fresh server."""
-    folder = laid(top, repository)
+    folder, calls = laid(top, repository, task), task.calls
     (top / "calls.json").write_text(json.dumps(calls))
     server = subprocess.Popen(
         [sys.executable, str(HERE / "model_server.py"), str(top / "calls.json"), str(answer)],
@@ -100,9 +126,9 @@ def measured(
     )  # fmt: skip
     assert server.stdin is not None and server.stdout is not None
     port = server.stdout.readline().strip()
-    (top / "config.toml").write_text(SETTINGS.format(port=port, turns=len(calls) + 9))
+    (top / "config.toml").write_text(SETTINGS.format(port=port, turns=len(calls) + 9) + task.settings)
     environment = surroundings(top)
-    words = [sys.executable, "-m", "pawl", "do", request, "--approve", "never", "--test", TESTS, "--seconds", "600"]
+    words = [sys.executable, "-m", "pawl", "do", task.request, "--approve", "never", *task.test, "--seconds", "600"]
     spent = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.monotonic()
     process = subprocess.Popen(
@@ -197,18 +223,17 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=200)
     parser.add_argument("--answer", type=float, default=0.0, help="seconds that each answer of the model takes")
     parser.add_argument("--workspace", type=Path, help="a repository in whose clone the runs take place")
+    parser.add_argument("--bug", nargs=3, metavar=("PATH", "RIGHT", "WRONG"), help="what is put in there and mended")
     options = parser.parse_args()
+    task = mending(*options.bug) if options.bug else FIX_AFTER
     with tempfile.TemporaryDirectory() as name:
         top = Path(name).resolve()
         tests, start = tests_alone(top, options.rounds), bare(2 * options.rounds)
         if options.workspace:
-            indexed(top, options.workspace)
-        runs = [
-            measured(top, FIX, "fix the bug in after", options.answer, options.workspace)
-            for _ in range(options.rounds + 1)
-        ][1:]
+            indexed(top, options.workspace, task)
+        runs = [measured(top, task, options.answer, options.workspace) for _ in range(options.rounds + 1)][1:]
         true = [{"name": "run_command", "arguments": {"command": f"true {n}"}} for n in range(options.turns)]
-        many = None if options.workspace else measured(top, true, "write nothing at all into calc.py")
+        many = None if options.workspace else measured(top, Task("write nothing at all into calc.py", true))
     wall = statistics.median(run["wall_s"] for run in runs)
     result = {
         "load": os.getloadavg()[0],
