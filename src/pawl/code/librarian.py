@@ -269,7 +269,8 @@ def index_path(state: Path, workspace: str) -> Path:
 
 def source_files(shop: Project) -> WorkspaceFiles:
     """The files that an index of the workspace is made of."""
-    return WorkspaceFiles(shop.tree, shop.guardrails, global_ignore=shop.config.global_ignore)
+    ignored, listings = shop.config.global_ignore, shop.listings
+    return WorkspaceFiles(shop.tree, shop.guardrails, global_ignore=ignored, listings=listings)
 
 
 def workspace_import_graph(shop: Project, *, seconds: float = PATIENCE_SECONDS) -> ImportMap:

@@ -194,7 +194,7 @@ class Bench:
         self._lock = threading.RLock()
         self._discarded = False
         self._attached = False
-        self.files = BenchFiles(self._held, self._means.guardrails, self._ignore)
+        self.files = BenchFiles(self._held, self._means.guardrails, self._ignore, means.settings.listings)
 
     @classmethod
     def create(

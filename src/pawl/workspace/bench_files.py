@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import posixpath
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -24,6 +25,7 @@ from pawl.core.lazy_dataclass import dataclass
 from pawl.settings.files import Seen, Tree
 from pawl.settings.guardrails import Decision, Guardrails
 from pawl.workspace.ignore import IGNORE_FILES, LARGEST_IGNORE_FILE, Ignore, Read
+from pawl.workspace.masks import Entries, Listings
 from pawl.workspace.paths import clean, held, told
 from pawl.workspace.surface import Surface
 
@@ -64,8 +66,11 @@ class Files(Protocol):
 class BenchFiles:
     """Fits `Files`."""
 
-    def __init__(self, hold: Hold, guardrails: Guardrails, ignore: Callable[[Surface], Ignore]) -> None:
+    def __init__(
+        self, hold: Hold, guardrails: Guardrails, ignore: Callable[[Surface], Ignore], listings: Listings | None = None
+    ) -> None:
         self._hold = hold
+        self._listings = listings or Listings()
         self._guardrails = guardrails
         self._ignore = ignore
         self._made: set[str] = set()
@@ -137,18 +142,12 @@ class BenchFiles:
                 pending += self._listed(surface, path[:-1], ignore)
 
     def _listed(self, surface: Surface, folder: str, ignore: Ignore) -> list[str]:
-        found = []
-        kinds = surface.kinds(folder)
-        ignore.note_names(folder, kinds)
-        for name, kind in kinds.items():
-            path = f"{folder}/{name}" if folder else name
-            is_folder = kind is NodeKind.DIRECTORY
-            if not (is_folder or kind is NodeKind.FILE) or self._is_gits(path):
-                continue
-            if ignore.topmost(path, folder=is_folder) is None:
-                found.append(f"{path}/" if is_folder else path)
-        # With its slash a folder comes where its files come among all paths.
-        return sorted(found, reverse=True)
+        if not surface.is_untouched(folder):
+            return _kept(Entries(surface.kinds(folder)), folder, ignore, self._is_gits)
+        try:
+            return _kept(self._listings.entries(surface.workspace, folder), folder, ignore, self._is_gits)
+        except (FileNotFoundError, NotADirectoryError, PathRefused) as error:
+            raise NotFound(f"there is no folder {folder!r}", advice="check the spelling") from error
 
     @contextmanager
     def _opened(self, path: str, *, secrets: bool = False) -> Iterator[tuple[Surface, str]]:
@@ -165,7 +164,7 @@ class BenchFiles:
                 raise told(error, place) from error
 
     def _is_gits(self, path: str) -> bool:
-        return self._guardrails.never(path) or ".git" in path.casefold().split("/")
+        return _is_gits(path, self._guardrails)
 
     def _check_size(self, path: str, size: int) -> None:
         if size > self._guardrails.file_bytes:
@@ -173,6 +172,34 @@ class BenchFiles:
                 f"{path!r} has {size:,} bytes; the limit is {self._guardrails.file_bytes:,}",
                 advice="work on a smaller file, or run a command for it",
             )
+
+
+def _kept(entries: Entries, folder: str, ignore: Ignore, hides: Callable[[str], bool]) -> list[str]:
+    """The folders and files in a folder that are neither ignored nor hidden, the last first; a folder ends with a slash.
+
+    Where neither the folder nor the rules have changed, that was found out before: what is hidden depends on the path
+    and on whether it is the index that is asked for, which has an ignore file of its own.
+    """
+    ignore.note_names(folder, entries.kinds)
+    rules = ignore.rules(folder)
+    known, found = entries.kept.get(ignore.names, (None, []))
+    if known != rules:
+        found = []
+        for name, kind in entries.kinds.items():
+            path, is_folder = f"{folder}/{name}" if folder else name, kind is NodeKind.DIRECTORY
+            if not (is_folder or kind is NodeKind.FILE) or hides(path):
+                continue
+            if ignore.topmost(path, folder=is_folder) is None:
+                found.append(f"{path}/" if is_folder else path)
+        # With its slash a folder comes where its files come among all paths.
+        found.sort(reverse=True)
+        entries.kept[ignore.names] = rules, found
+    ignore.note_kept(path[:-1] for path in found if path.endswith("/"))
+    return found
+
+
+def _is_gits(path: str, guardrails: Guardrails) -> bool:
+    return guardrails.never(path) or ".git" in path.casefold().split("/")
 
 
 class UnopenedSurface:
@@ -280,28 +307,39 @@ _MOST_FILES = 200_000
 class WorkspaceFiles:
     """The files of a workspace for whoever only reads: no link, no secret, nothing of git's, nothing ignored."""
 
-    def __init__(self, tree: Tree, guardrails: Guardrails, *, global_ignore: Path | None = None) -> None:
+    def __init__(
+        self, tree: Tree, guardrails: Guardrails, *, global_ignore: Path | None = None, listings: Listings | None = None
+    ) -> None:
         self._tree = tree
         self._guardrails = guardrails
+        self._by_name = replace(guardrails, others=None)
         self._global_ignore = global_ignore
+        self._listings = listings or Listings()
 
     def stamps(self) -> list[Stamp]:
         found: list[Stamp] = []
         ignore = self._ignore(self._read_ignore)
+        others = self._guardrails.others
         pending = [""]
         while pending and len(found) < _MOST_FILES:
             folder = pending.pop()
-            entries = [entry for entry in self._entries(folder) if not self._is_hidden(entry[0])]
-            ignore.note_names(folder, {posixpath.basename(path) for path, _ in entries})
-            for path, status in entries:
-                is_folder = stat.S_ISDIR(status.st_mode)
-                if ignore.topmost(path, folder=is_folder) is not None:
-                    continue
-                if is_folder:
-                    pending.append(path)
-                else:
-                    found.append(Stamp(path, status.st_size, status.st_mtime_ns))
+            # What may not be looked into, or is gone since, has nothing in it.
+            with suppress(OSError, PawlError):
+                paths = _kept(self._listings.entries(self._tree, folder), folder, ignore, self._is_never_read)
+                shown = [path for path in paths if others is None or not others.hides(path.rstrip("/"))]
+                pending += (path[:-1] for path in shown if path[-1] == "/")
+                found += self._stamped(folder, [path for path in shown if path[-1] != "/"])
         return sorted(found, key=lambda stamp: stamp.path)
+
+    def _stamped(self, folder: str, files: Sequence[str]) -> Iterator[Stamp]:
+        if not files:
+            return
+        with held(self._tree.open_folder(folder)) as descriptor:
+            for path in files:
+                with suppress(OSError):
+                    status = os.stat(path[len(folder) + bool(folder) :], dir_fd=descriptor, follow_symlinks=False)
+                    if stat.S_ISREG(status.st_mode):
+                        yield Stamp(path, status.st_size, status.st_mtime_ns)
 
     def stamp(self, path: str) -> Stamp | None:
         seen = self._tree.find(path)
@@ -317,22 +355,12 @@ class WorkspaceFiles:
         data, seen = self._tree.read_with(path, limit)
         return data, Stamp(path, seen.size, seen.modified_ns)
 
-    def _entries(self, folder: str) -> Iterator[tuple[str, os.stat_result]]:
-        """The folders and regular files of a folder; nothing when it may not be looked into."""
-        try:
-            descriptor = self._tree.open_folder(folder)
-        except (OSError, PawlError):
-            return
-        with held(descriptor), os.scandir(descriptor) as entries:
-            for entry in entries:
-                with suppress(OSError):
-                    status = entry.stat(follow_symlinks=False)
-                    # A name that is no text cannot be shown or asked for.
-                    if (stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)) and _is_text(entry.name):
-                        yield (f"{folder}/{entry.name}" if folder else entry.name), status
+    def _is_never_read(self, path: str) -> bool:
+        """By its name alone, or because that is no text, which cannot be shown or asked for."""
+        return _is_gits(path, self._guardrails) or self._by_name.is_secret(path) or not _is_text(path)
 
     def _is_hidden(self, path: str) -> bool:
-        return ".git" in path.casefold().split("/") or self._guardrails.never(path) or self._guardrails.is_secret(path)
+        return _is_gits(path, self._guardrails) or self._guardrails.is_secret(path)
 
     def _ignore(self, read: Read) -> Ignore:
         return Ignore(read, global_file=self._global_ignore, names=INDEX_IGNORE_FILES)

@@ -84,6 +84,12 @@ class Patterns:
         return decide(self.every, path, folder=folder)
 
 
+@functools.lru_cache(maxsize=512)
+def _parsed(*texts: bytes) -> Patterns:
+    """The same value for the same texts, so that two looks are soon told to have found the same rules."""
+    return Patterns.of(tuple(pattern for text in texts for pattern in parse(text)))
+
+
 def _joined(patterns: Iterable[Pattern]) -> re.Pattern[bytes]:
     expressions = [b"(?:" + pattern.expression.pattern + b")" for pattern in patterns]
     return re.compile(b"|".join(expressions) or b"(?!)", re.DOTALL)
@@ -236,8 +242,6 @@ LARGEST_IGNORE_FILE = 1 << 20
 _Chain = tuple[tuple[int, Patterns], ...]
 """Patterns, each with how many bytes of a path lead to their folder."""
 
-_NOTHING = Patterns.of(())
-
 Read = Callable[[str], bytes | None]
 """Gives the content of a workspace path, None when no plain file of a sensible size stands there."""
 
@@ -247,7 +251,7 @@ class Ignore:
 
     def __init__(self, read: Read, *, global_file: Path | None = None, names: tuple[str, ...] = IGNORE_FILES) -> None:
         self._read = read
-        self._names = names
+        self.names = names
         self._global_file = global_file
         self._chains: dict[str, _Chain] = {}
         self._folders: dict[str, str | None] = {"": None}
@@ -256,9 +260,18 @@ class Ignore:
     def note_names(self, folder: str, names: Container[str]) -> None:
         """These are all names of a folder: ignore files that are not among them need not be looked for, and whoever
         lists a workspace sees no installed packages, which a capture keeps unless they are ignored."""
-        self._listed[folder] = [name for name in self._names if name in names]
+        self._listed[folder] = [name for name in self.names if name in names]
         if folder and ("pyvenv.cfg" in names or folder.rpartition("/")[2] == "node_modules"):
             self._folders[folder] = f"{folder}/"
+
+    def rules(self, folder: str) -> object:
+        """All that decides about what is in a folder: where it is the same twice, so is what `topmost` says of it."""
+        return self._above(folder), self._chain(folder), self._lowest
+
+    def note_kept(self, folders: Iterable[str]) -> None:
+        """These are known not to be ignored."""
+        for folder in folders:
+            self._folders.setdefault(folder, None)
 
     def topmost(self, path: str, *, folder: bool) -> str | None:
         """The ignored path at or above this one that is nearest to the root; a folder ends with a slash.
@@ -312,29 +325,27 @@ class Ignore:
 
     def _patterns(self, folder: str) -> Patterns:
         contents = [
-            self._read(f"{folder}/{name}" if folder else name) for name in self._listed.get(folder, self._names)
+            self._read(f"{folder}/{name}" if folder else name) for name in self._listed.get(folder, self.names)
         ]
-        if not any(contents):
-            return _NOTHING
-        return Patterns.of(tuple(pattern for text in contents if text for pattern in parse(text)))
+        return _parsed(*(text for text in contents if text))
 
     @functools.cached_property
     def _lowest(self) -> tuple[Patterns, ...]:
         """The patterns that any ignore file of a folder wins over, the strongest first."""
-        every = (Patterns.of(parse(self._read(EXCLUDE_FILE) or b"")), _of_user(self._global_file), _caches())
+        every = (_parsed(self._read(EXCLUDE_FILE) or b""), _of_user(self._global_file), _caches())
         return tuple(patterns for patterns in every if patterns.every)
 
 
 @functools.cache
 def _caches() -> Patterns:
-    return Patterns.of(parse((resources.files("pawl.workspace") / "caches.txt").read_bytes()))
+    return _parsed((resources.files("pawl.workspace") / "caches.txt").read_bytes())
 
 
 def _of_user(file: Path | None) -> Patterns:
     if file is None:
-        return Patterns.of(())
+        return _parsed()
     try:
         with bounded.opened(file) as opened:
-            return Patterns.of(parse(opened.read(LARGEST_IGNORE_FILE)))
+            return _parsed(opened.read(LARGEST_IGNORE_FILE))
     except OSError:
-        return Patterns.of(())
+        return _parsed()

@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 
-from pawl.core.change import parents
+from pawl.core.change import NodeKind, parents
 from pawl.core.errors import PawlError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import hidden
 from pawl.core.secret_names import is_mixed
 from pawl.sandbox.visibility import real_path
-from pawl.settings.files import Seen, Tree
+from pawl.settings.files import Seen, Tree, kind_of
 from pawl.settings.guardrails import Guardrails
 from pawl.workspace.paths import held
 
@@ -70,9 +70,17 @@ class _Listing:
     special: tuple[str, ...]
     inodes: array[int]
 
-    def holds(self, status: os.stat_result) -> bool:
-        """Whether the folder is as it was listed. A change right before the listing may have had one right after it."""
-        return self.state == _state(status) and status.st_ctime_ns < self.at_ns - _SETTLED_NS
+
+
+@dataclass(slots=True)
+class Entries:
+    """The names in a folder with what each is."""
+
+    kinds: Mapping[str, NodeKind | None]
+    state: tuple[int, int, int, int] | None = None
+    at_ns: int = 0
+    kept: dict[tuple[str, ...], tuple[object, list[str]]] = field(default_factory=dict)
+    """By the names of ignore files: the rules at a walk, and what it found by them."""
 
 
 @dataclass(slots=True)
@@ -83,6 +91,20 @@ class Listings:
     """Replaced as a whole, never changed: several searches may look at once."""
     harmless: tuple[object, frozenset[str]] = (None, frozenset())
     """The files that `harmless` found last, with what they were found by."""
+    walked: dict[str, Entries] = field(default_factory=dict)
+    """The folders that walks have come by."""
+
+    def entries(self, tree: Tree, folder: str) -> Entries:
+        """What is in a folder of the workspace now; it is listed again only where it has changed."""
+        known = self.walked.get(folder)
+        if known is not None and _holds(known, tree, folder):
+            return known
+        at = time.time_ns()
+        with held(tree.open_folder(folder)) as fd:
+            state = _state(os.fstat(fd))
+            with os.scandir(fd) as found:
+                now = self.walked[folder] = Entries({entry.name: kind_of(entry) for entry in found}, state, at)
+        return now
 
 
 @dataclass(slots=True)
@@ -99,6 +121,8 @@ class HiddenSearch:
     """The place inside the workspace that each link leads to, all links followed."""
     _leading: dict[str, list[str]] = field(default_factory=dict)
     """The links that lead to a place."""
+    _ends: frozenset[str] = frozenset()
+    """The links and the places: what lies below none of them has one name."""
 
     def hides(self) -> Callable[[str], bool]:
         """Whether a file is masked, for who copies the workspace: also one that is put there meanwhile."""
@@ -145,10 +169,8 @@ class HiddenSearch:
         return replace(masks, secrets=frozenset({*found, *self._same_files(found)}))
 
     def _listed(self, folder: str, known: _Listing | None) -> _Listing | None:
-        if known is not None:
-            with suppress(OSError):
-                if known.holds(os.lstat(os.path.join(self.tree.root, folder))):
-                    return known
+        if known is not None and _holds(known, self.tree, folder):
+            return known
         try:
             fd = self.tree.open_folder(folder)
         except (OSError, PawlError):
@@ -193,7 +215,8 @@ class HiddenSearch:
     def other_names(self, path: str) -> Iterator[str]:
         """The names that lead to the same place through links, as far as a pattern could tell them apart."""
         seen: set[tuple[str, ...]] = set()
-        pending = deque([(path, "", frozenset[str]())] if self._targets else ())
+        apart = self._ends.isdisjoint((path, *parents(path), ""))
+        pending = deque(() if apart else [(path, "", frozenset[str]())])
         while pending:
             if len(seen) > _MOST_NAMES:
                 yield f".git/{path}"  # too many to be told, so that nothing but the user's own yes changes it
@@ -221,6 +244,7 @@ class HiddenSearch:
             if (place == root or place.startswith(f"{root}/")) and target != link:  # the same: it leads nowhere
                 self._targets[link] = target
                 self._leading.setdefault(target, []).append(link)
+        self._ends = frozenset((*self._targets, *self._leading))
 
     def _linked(self) -> Iterator[str]:
         """The files of the workspace that links with the name of a secret, or of a folder of secrets, lead to.
@@ -290,10 +314,11 @@ class Names:
         with self._lock:
             if path in self._fresh().secrets:
                 return True
-            named = any(map(self._search.guardrails.is_secret, self._search.other_names(path)))
+            if not any(map(self._search.guardrails.is_secret, self._search.other_names(path))):
+                return False
         with suppress(OSError, PawlError):
-            return named and self._search.tree.find(path) is None
-        return named
+            return self._search.tree.find(path) is None
+        return True
 
     def of(self, path: str) -> tuple[str, ...]:
         with self._lock:
@@ -356,6 +381,15 @@ def hidden_note(tree: Tree, guardrails: Guardrails, option: str = "") -> str:
     listed = ", ".join(map(repr, names[:3])) + more
     shows = f"; {option} shows {'it' if len(names) == 1 else 'them'}" if option else ""
     return f"{listed} {'is' if len(names) == 1 else 'are'} hidden from commands{shows}"
+
+
+def _holds(known: _Listing | Entries, tree: Tree, folder: str) -> bool:
+    """Whether the folder is as it was listed. A change right before the listing may have had one right after it."""
+    try:
+        status = os.lstat(f"{tree.root}/{folder}")
+    except OSError:
+        return False
+    return known.state == _state(status) and status.st_ctime_ns < known.at_ns - _SETTLED_NS
 
 
 def _state(status: os.stat_result) -> tuple[int, int, int, int]:

@@ -342,6 +342,9 @@ class LayeredSurface(Surface):
                     found[name] = seen.kind
         return found
 
+    def is_untouched(self, folder: str) -> bool:
+        return not self._covered(folder) and not self._is_there(folder)
+
     def differences(self) -> Iterator[Difference]:
         return differences(self.tree, self.workspace, self._made_ns)
 

@@ -70,6 +70,10 @@ class Surface(ABC):
     def kinds(self, path: str = "") -> Mapping[str, NodeKind | None]:
         """Every name in a folder with what it is."""
 
+    def is_untouched(self, folder: str) -> bool:
+        """Whether it shows what the workspace has in the folder, and nothing else."""
+        return False
+
     @abstractmethod
     def differences(self) -> Iterator[Difference]:
         """Every path where the bench may not be what the workspace is, in no order."""
