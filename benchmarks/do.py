@@ -1,6 +1,7 @@
 """What `pawl do` costs on loopback: a file is read, one line mended, the tests run, the work finished and verified.
 
-    python benchmarks/do.py [--rounds 5] [--turns 200] [--answer SECONDS] [--workspace REPOSITORY [--bug PATH RIGHT WRONG]]
+    python benchmarks/do.py [--rounds 5] [--turns 200] [--answer SECONDS]
+                            [--workspace REPOSITORY [--bug PATH RIGHT WRONG]]
 
 The model answers at once, or after SECONDS, which are not counted. Overhead is the wall time without the model's and
 that of the test runs: the one that the model asks for and that of the verification, each as long as the same command
@@ -95,7 +96,8 @@ def laid(top: Path, repository: Path | None, task: Task = FIX_AFTER) -> Path:
     for name, (right, wrong) in task.files.items():
         (folder / name).write_text((folder / name).read_text().replace(right, wrong))
     if repository:
-        for words in (["add", "-f", *(task.files or FILES)], ["commit", "-q", "--allow-empty", "-m", "a"], ["clean", "-qfdx"]):
+        own = task.files or FILES
+        for words in (["add", "-f", *own], ["commit", "-q", "--allow-empty", "-m", "a"], ["clean", "-qfdx"]):
             subprocess.run([*git, *words], check=True)
     return folder
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pawl.checks.command_step import EVERYTHING
 from pawl.checks.ladder import Placed
-from pawl.checks.project_facts import CheckKind, Folder, is_named
+from pawl.checks.project_facts import CheckKind, is_named
 from pawl.checks.steps import Subject
 from pawl.core import __version__
 from pawl.core.diagnostic import INCOMPLETE, CheckResult, Status
@@ -26,6 +26,7 @@ from pawl.core.redact import redacted
 from pawl.core.typed import Unreadable, read_json
 from pawl.sandbox.cancel import CancelToken, raise_if_stopped
 from pawl.settings.files import workspace_key, write_private
+from pawl.workspace.bench_files import BenchFiles
 
 MOST = 1000
 LARGEST = 1 << 20
@@ -165,12 +166,12 @@ def _is_lasting(verdict: CheckResult) -> bool:
     return all(finding.code != INCOMPLETE for finding in verdict.findings) and "gave up" not in verdict.reason
 
 
-def contents_of(files: Folder, paths: Iterable[str] | None = None) -> dict[str, str]:
+def contents_of(files: BenchFiles, paths: Iterable[str] | None = None) -> dict[str, str]:
     """The hash of each file, by default of all that are not ignored; one that may not be read counts by its name."""
     found: dict[str, str] = {}
     for path in files.walk() if paths is None else paths:
         try:
-            found[path] = hashlib.sha256(files.read(path)).hexdigest()
+            found[path] = files.digest(path)
         except PawlError as error:
             found[path] = type(error).__name__
     return found

@@ -33,6 +33,7 @@ from pawl.core.execution import Execution, Network
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted
 from pawl.workspace.bench import Bench
+from pawl.workspace.bench_files import BenchFiles
 from pawl.workspace.benches import open_bench
 from pawl.workspace.environments import found_environment
 from pawl.workspace.project import Project
@@ -96,7 +97,7 @@ class _Lacking:
     def where(self) -> str:
         return f" in {self.folder}" if self.folder else ""
 
-    def contents(self, files: Folder) -> dict[str, str]:
+    def contents(self, files: BenchFiles) -> dict[str, str]:
         """The files that decide about the installation on a bench, with their contents."""
         own = (posixpath.join(self.folder, path) for path in self.inputs)
         return contents_of(files, {*own, *(files.walk() if self.runs_code else ())})
@@ -141,8 +142,6 @@ def _ground(shop: Project, bench: Bench, lacking: _Lacking, *, apart: bool) -> I
 
 
 def _lacking(files: Folder) -> Iterator[_Lacking]:
-    if not any(posixpath.basename(path) == "package.json" for path in files.walk()):
-        return
     for folder in ("", *nested_projects(files)):
         inner = Within(files, folder) if folder else files
         installer = installer_of(inner)

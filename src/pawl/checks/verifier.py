@@ -519,7 +519,7 @@ class Verifier:
 
     def _keeper(self, bench: Bench, provided: Sequence[Provided]) -> Keeper | None:
         subject = self.subject(bench.files, bench)
-        contents = contents_of(subject.files)
+        contents = contents_of(bench.files)
         found = found_environment(self.shop.config, self.shop.workspace)
         environment = surroundings(subject, contents.keys(), self.shop.config.search_path, self.shop.stop)
         if environment is None:

@@ -180,11 +180,14 @@ class IndexReader:
         self._history = history
         self.files = tables.files
         self.by_path = tables.by_path
-        self.candidates = frozenset(
-            row.id for row in self.files.values() if (tests or not row.test) and shows(row.path)
-        )
+        self._is_candidate: Callable[[FileRow], bool] = lambda row: (tests or not row.test) and shows(row.path)
         self._postings: dict[str, list[Posting]] = {}
         self._spread: dict[str, int] = {}
+
+    @functools.cached_property
+    def candidates(self) -> frozenset[int]:
+        """The files that an answer may name."""
+        return frozenset(row.id for row in self.files.values() if self._is_candidate(row))
 
     @property
     def past(self) -> Sequence[Past]:
@@ -305,14 +308,14 @@ class IndexReader:
         if paths is None:
             chosen = [row for row in self.files.values() if row.id in self.candidates and row.kind is FileKind.CODE]
         else:
-            known = (self.by_path[path] for path in paths if path in self.by_path)
-            chosen = [self.files[number] for number in known if number in self.candidates]
-        lines = dict(self._connection.execute("SELECT file, max(stop) FROM piece GROUP BY file"))
+            known = (self.files[self.by_path[path]] for path in paths if path in self.by_path)
+            chosen = [row for row in known if self._is_candidate(row)]
+        length = "SELECT coalesce(max(stop), 0) FROM piece WHERE file = ?"
         return [
             FileOutline(
                 path=row.path,
                 language=row.language,
-                lines=lines.get(row.id, 0),
+                lines=self._connection.execute(length, (row.id,)).fetchone()[0],
                 definitions=tuple(self.definitions(row.id)),
             )
             for row in chosen

@@ -19,15 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from pawl.core.change import BlobReader, BlobStore, ChangeSet, NodeKind
-from pawl.core.errors import (
-    ConfigError,
-    DiskFull,
-    GitFailed,
-    OverlayUnavailable,
-    PathRefused,
-    PawlError,
-    UsageError,
-)
+from pawl.core.errors import ConfigError, DiskFull, GitFailed, OverlayUnavailable, PathRefused, PawlError, UsageError
 from pawl.core.execution import Completed, CopyView, Execution, OverlayView, Secrets, Stream, View
 from pawl.core.lazy_dataclass import dataclass
 from pawl.sandbox.cancel import CancelToken, raise_if_stopped
@@ -82,8 +74,7 @@ def _check_private(place: Path) -> None:
     status = place.lstat()
     if status.st_uid != os.geteuid() or status.st_mode & 0o022 or not stat.S_ISDIR(status.st_mode):
         raise ConfigError(
-            f"{str(place)!r} is not a folder that only you can write",
-            advice="remove it, or set another state folder",
+            f"{str(place)!r} is not a folder that only you can write", advice="remove it, or set another state folder"
         )
 
 
@@ -289,9 +280,8 @@ class Bench:
             while True:
                 try:
                     self._surface.cover(masks, secrets=execution.secrets != Secrets.SHOWN)
-                    done = self._means.sandbox.run(
-                        self.view, execution, on_output=on_output, cancel=cancel or self.stop
-                    )
+                    sandbox, stop = self._means.sandbox, cancel or self.stop
+                    done = sandbox.run(self.view, execution, on_output=on_output, cancel=stop)
                     break
                 except OverlayUnavailable as error:
                     self._fall_back(error)
@@ -371,10 +361,9 @@ class Bench:
 
     def _ignore(self, surface: Surface) -> Ignore:
         def read(path: str) -> bytes | None:
-            try:
+            with suppress(PawlError, OSError):
                 return surface.read_with(path, LARGEST_IGNORE_FILE)[0]
-            except (PawlError, OSError):
-                return None
+            return None
 
         return Ignore(read, global_file=self._means.settings.global_ignore)
 

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import posixpath
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
 from pawl.core.change import NodeKind, parents
-from pawl.core.errors import (
-    NotAFile,
-    NotFound,
-    PathRefused,
-    PawlError,
-    PermissionDenied,
-    SecretRefused,
-    TooLarge,
-)
+from pawl.core.errors import NotAFile, NotFound, PathRefused, PawlError, PermissionDenied, SecretRefused, TooLarge
 from pawl.core.lazy_dataclass import dataclass
 from pawl.settings.files import Seen, Tree
 from pawl.settings.guardrails import Decision, Guardrails
-from pawl.workspace.ignore import IGNORE_FILES, LARGEST_IGNORE_FILE, Ignore, Read
+from pawl.workspace.ignore import IGNORE_FILES, LARGEST_IGNORE_FILE, Ignore
 from pawl.workspace.masks import Entries, Listings
 from pawl.workspace.paths import clean, held, told
 from pawl.workspace.surface import Surface
@@ -33,7 +27,11 @@ if TYPE_CHECKING:
     from pawl.settings.permissions import ReadGate
 
 
+_GONE = (NotFound, FileNotFoundError, NotADirectoryError, PathRefused)
+"""What a folder is that was listed, and has been taken away since."""
 _NEW_FILE = 0o644
+_NO_TEXT = re.compile("[\ud800-\udfff]")
+"""In a name that is none, which cannot be shown or asked for."""
 
 Hold = Callable[[], AbstractContextManager[Surface]]
 """Gives the bench's surface while no command and no other edit is at work."""
@@ -81,6 +79,13 @@ class BenchFiles:
             seen = _file(surface, place)
             self._check_size(place, seen.size)
             return surface.read_with(place, self._guardrails.file_bytes)[0]
+
+    def digest(self, path: str) -> str:
+        """The hash of what `read` gives."""
+        with self._hold() as surface, suppress(OSError):
+            if surface.is_untouched(posixpath.dirname(path)):
+                return self._listings.digest(surface.workspace, path, lambda: self.read(path))
+        return hashlib.sha256(self.read(path)).hexdigest()
 
     def write(self, path: str, data: bytes) -> None:
         """Puts the content there in one step. A file that is there keeps its mode."""
@@ -138,16 +143,13 @@ class BenchFiles:
             if not path.endswith("/"):
                 yield path
                 continue
-            with self._hold() as surface, suppress(NotFound):  # gone since it was listed
+            with self._hold() as surface, suppress(*_GONE):
                 pending += self._listed(surface, path[:-1], ignore)
 
     def _listed(self, surface: Surface, folder: str, ignore: Ignore) -> list[str]:
         if not surface.is_untouched(folder):
             return _kept(Entries(surface.kinds(folder)), folder, ignore, self._is_gits)
-        try:
-            return _kept(self._listings.entries(surface.workspace, folder), folder, ignore, self._is_gits)
-        except (FileNotFoundError, NotADirectoryError, PathRefused) as error:
-            raise NotFound(f"there is no folder {folder!r}", advice="check the spelling") from error
+        return _kept(self._listings.entries(surface.workspace, folder), folder, ignore, self._is_gits)
 
     @contextmanager
     def _opened(self, path: str, *, secrets: bool = False) -> Iterator[tuple[Surface, str]]:
@@ -175,11 +177,8 @@ class BenchFiles:
 
 
 def _kept(entries: Entries, folder: str, ignore: Ignore, hides: Callable[[str], bool]) -> list[str]:
-    """The folders and files in a folder that are neither ignored nor hidden, the last first; a folder ends with a slash.
-
-    Where neither the folder nor the rules have changed, that was found out before: what is hidden depends on the path
-    and on whether it is the index that is asked for, which has an ignore file of its own.
-    """
+    """The folders and files in a folder that are neither ignored nor hidden by name, the last first; a folder ends with
+    a slash. Where neither the folder nor the rules have changed, that was found out before."""
     ignore.note_names(folder, entries.kinds)
     rules = ignore.rules(folder)
     known, found = entries.kept.get(ignore.names, (None, []))
@@ -304,28 +303,29 @@ INDEX_IGNORE_FILES = (*IGNORE_FILES, ".pawlignore")
 _MOST_FILES = 200_000
 
 
+@dataclass(slots=True)
 class WorkspaceFiles:
     """The files of a workspace for whoever only reads: no link, no secret, nothing of git's, nothing ignored."""
 
-    def __init__(
-        self, tree: Tree, guardrails: Guardrails, *, global_ignore: Path | None = None, listings: Listings | None = None
-    ) -> None:
-        self._tree = tree
-        self._guardrails = guardrails
-        self._by_name = replace(guardrails, others=None)
-        self._global_ignore = global_ignore
-        self._listings = listings or Listings()
+    tree: Tree
+    guardrails: Guardrails
+    global_ignore: Path | None = None
+    listings: Listings = field(default_factory=Listings)
 
     def stamps(self) -> list[Stamp]:
         found: list[Stamp] = []
-        ignore = self._ignore(self._read_ignore)
-        others = self._guardrails.others
+        ignore, others, named = self._ignore(), self.guardrails.others, replace(self.guardrails, others=None)
+
+        def is_never_read(path: str) -> bool:
+            """Because of its name, whatever links lead to it."""
+            return _is_gits(path, named) or named.is_secret(path) or bool(_NO_TEXT.search(path))
+
         pending = [""]
         while pending and len(found) < _MOST_FILES:
             folder = pending.pop()
             # What may not be looked into, or is gone since, has nothing in it.
             with suppress(OSError, PawlError):
-                paths = _kept(self._listings.entries(self._tree, folder), folder, ignore, self._is_never_read)
+                paths = _kept(self.listings.entries(self.tree, folder), folder, ignore, is_never_read)
                 shown = [path for path in paths if others is None or not others.hides(path.rstrip("/"))]
                 pending += (path[:-1] for path in shown if path[-1] == "/")
                 found += self._stamped(folder, [path for path in shown if path[-1] != "/"])
@@ -334,7 +334,7 @@ class WorkspaceFiles:
     def _stamped(self, folder: str, files: Sequence[str]) -> Iterator[Stamp]:
         if not files:
             return
-        with held(self._tree.open_folder(folder)) as descriptor:
+        with held(self.tree.open_folder(folder)) as descriptor:
             for path in files:
                 with suppress(OSError):
                     status = os.stat(path[len(folder) + bool(folder) :], dir_fd=descriptor, follow_symlinks=False)
@@ -342,39 +342,26 @@ class WorkspaceFiles:
                         yield Stamp(path, status.st_size, status.st_mtime_ns)
 
     def stamp(self, path: str) -> Stamp | None:
-        seen = self._tree.find(path)
+        seen = self.tree.find(path)
         if seen is None or seen.kind is not NodeKind.FILE or self._is_hidden(path):
             return None
-        if self._ignore(self._read_ignore).topmost(path, folder=False) is not None:
+        if self._ignore().topmost(path, folder=False) is not None:
             return None
         return Stamp(path, seen.size, seen.modified_ns)
 
     def read(self, path: str, limit: int) -> tuple[bytes, Stamp]:
         if self._is_hidden(path):
             raise SecretRefused(f"{path!r} is not for reading", advice="work without its content")
-        data, seen = self._tree.read_with(path, limit)
+        data, seen = self.tree.read_with(path, limit)
         return data, Stamp(path, seen.size, seen.modified_ns)
 
-    def _is_never_read(self, path: str) -> bool:
-        """By its name alone, or because that is no text, which cannot be shown or asked for."""
-        return _is_gits(path, self._guardrails) or self._by_name.is_secret(path) or not _is_text(path)
-
     def _is_hidden(self, path: str) -> bool:
-        return _is_gits(path, self._guardrails) or self._guardrails.is_secret(path)
+        return _is_gits(path, self.guardrails) or self.guardrails.is_secret(path)
 
-    def _ignore(self, read: Read) -> Ignore:
-        return Ignore(read, global_file=self._global_ignore, names=INDEX_IGNORE_FILES)
-
-    def _read_ignore(self, path: str) -> bytes | None:
-        try:
-            return self._tree.read(path, LARGEST_IGNORE_FILE)
-        except (NotFound, PawlError, OSError):
+    def _ignore(self) -> Ignore:
+        def read(path: str) -> bytes | None:
+            with suppress(PawlError, OSError):
+                return self.tree.read(path, LARGEST_IGNORE_FILE)
             return None
 
-
-def _is_text(name: str) -> bool:
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
+        return Ignore(read, global_file=self.global_ignore, names=INDEX_IGNORE_FILES)

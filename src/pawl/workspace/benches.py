@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -132,10 +132,8 @@ def run_on_bench(
 def _captured(bench: Bench) -> Capture:
     """The command's work exists only on the bench now, so a store that others keep busy is waited for."""
     for _ in range(MOST_WAITS - 1):
-        try:
+        with suppress(StoreBusy):
             return bench.capture()
-        except StoreBusy:
-            continue
     return bench.capture()
 
 
@@ -301,8 +299,7 @@ def collect(shop: Project, *, days: int | None, backups: int | None) -> Cleaned:
     """Drops what retention no longer keeps."""
     settings = shop.config.settings
     retention = Retention(
-        days=settings.retention_days if days is None else days,
-        backups=settings.backups if backups is None else backups,
+        days=settings.retention_days if days is None else days, backups=settings.backups if backups is None else backups
     )
     if retention.days < 0 or retention.backups < 0:
         raise UsageError("days and backups cannot be below 0", advice="give 0 to keep as little as possible")

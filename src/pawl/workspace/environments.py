@@ -93,13 +93,12 @@ def found_environment(config: Config, workspace: str) -> Environment:
     programs = [os.path.join(folder, "bin") for folder in folders]
     variables = {"VIRTUAL_ENV": python} if python and os.path.exists(f"{python}/pyvenv.cfg") else {}
     variables |= {_PLUGINS: "1"} if config.environment.get(_PLUGINS) else {}
+    installed = _installed(config.search_path, workspace, home)
     return Environment(
         python=python,
         found={language: whose for language, (_, whose) in found.items()},
         path=":".join((*programs, config.search_path)),
-        roots=tuple(
-            dict.fromkeys((*_roots((*folders, *active), home), *_installed(config.search_path, workspace, home)))
-        ),
+        roots=tuple(dict.fromkeys((*_roots((*folders, *active), home), *installed))),
         variables={**variables, **_import_paths(config.environment, workspace)},
     )
 
@@ -110,7 +109,11 @@ def _places(config: Config, workspace: str) -> dict[str, str]:
     places = {
         # Pawl's own environment is on the PATH where it was activated; it is no project's.
         **{name: value for name, value in variables.items() if os.path.isabs(value) and value != sys.prefix},
-        **({_OF_UV: f"{workspace}/{own}"} if (own := variables.get(_OF_UV, "")) and _is_inside(own) else {}),
+        **(
+            {_OF_UV: f"{workspace}/{own}"}
+            if (own := variables.get(_OF_UV, "")) and not os.path.isabs(own) and ".." not in own.split("/")
+            else {}
+        ),
         "CONDA_ROOT": os.path.dirname(os.path.dirname(variables.get("CONDA_EXE", ""))),
         "workspace": workspace,
         "folder": os.path.basename(workspace),
@@ -132,10 +135,6 @@ def _places(config: Config, workspace: str) -> dict[str, str]:
 
 _OF_UV = "UV_PROJECT_ENVIRONMENT"
 _MOST_ALIASES = 4
-
-
-def _is_inside(path: str) -> bool:
-    return not os.path.isabs(path) and ".." not in path.split("/")
 
 
 def _is_worth(folder: str, wanted: str, program: str | None) -> bool:
@@ -213,7 +212,7 @@ def _standing(kind: _Kind, places: Mapping[str, str], search_path: str) -> str:
         names = _PLACE.findall(pattern)
         if not all(places.get(name) for name in names):
             continue
-        exact = _PLACE.sub(lambda match: _glob(match[1], places), pattern)
+        exact = _PLACE.sub(lambda match: "*" if places[match[1]] == "*" else glob.escape(places[match[1]]), pattern)
         fitting = sorted(glob.iglob(exact), key=_by_version, reverse=True) if glob.has_magic(exact) else [exact]
         for folder in fitting:
             there = os.access(f"{folder}/bin/{kind.language}", os.X_OK)
@@ -223,10 +222,6 @@ def _standing(kind: _Kind, places: Mapping[str, str], search_path: str) -> str:
                 # A link outside of the workspace, as pyenv-virtualenv makes, is not shown to commands.
                 return folder if is_below(folder, places["workspace"]) else os.path.realpath(folder)
     return ""
-
-
-def _glob(name: str, places: Mapping[str, str]) -> str:
-    return "*" if places[name] == "*" else glob.escape(places[name])
 
 
 def _by_version(folder: str) -> list[int]:

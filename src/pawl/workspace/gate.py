@@ -283,9 +283,7 @@ def in_repositories(tree: Tree, changes: Collection[Change] | ChangeSet) -> froz
 
     Of a repository that stands there already only git's own files count: the rest git does not obey.
     """
-    made = {
-        (parent(change.path), folded(change.path.rpartition("/")[2])) for change in changes if change.after is not None
-    }
+    made = {(parent(one.path), folded(one.path.rpartition("/")[2])) for one in changes if one.after is not None}
     gone = {change.path for change in changes if change.after is None}
     known: dict[str, bool] = {}
 
@@ -313,6 +311,4 @@ def in_repositories(tree: Tree, changes: Collection[Change] | ChangeSet) -> froz
         first = path[len(folder) :].lstrip("/").partition("/")[0]
         return is_repository(folder) and (not stands(folder) or folded(first) in _GITS_OWN_FOLDED)
 
-    return frozenset(
-        change.path for change in changes if any(counts(change.path, one) for one in (*parents(change.path), ""))
-    )
+    return frozenset(each.path for each in changes if any(counts(each.path, one) for one in (*parents(each.path), "")))

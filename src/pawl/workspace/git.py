@@ -368,10 +368,9 @@ class _Reading:
         return any(_fits(one, at, flags) for one in patterns for at in (folder, os.path.realpath(folder)))
 
     def _branch(self) -> str:
-        try:
+        with suppress(PawlError):
             return self.repository.head().branch.removeprefix("refs/heads/")
-        except PawlError:
-            return ""
+        return ""
 
 
 def _fits(pattern: str, text: str, flags: int = 0) -> bool:
@@ -569,19 +568,16 @@ class GitLog:
         self._runner = runner
 
     def head(self) -> str:
-        try:
-            with opened(self._tree) as repository:
-                return repository.head().commit
-        except (PawlError, OSError):
-            return ""
+        with suppress(PawlError, OSError), opened(self._tree) as repository:
+            return repository.head().commit
+        return ""
 
     def commits(self, most: int) -> list[Commit]:
-        try:
-            with opened(self._tree) as repository, self._runner() as runner:
-                git = Git(run=runner.run, repository=repository, head=repository.head().commit)
-                return list(commits_in(git.ask("log", *log_words(most, "HEAD"))))
-        except (GitFailed, NotFound, PathRefused, SandboxUnavailable):
-            return []
+        unread = suppress(GitFailed, NotFound, PathRefused, SandboxUnavailable)
+        with unread, opened(self._tree) as repository, self._runner() as runner:
+            git = Git(run=runner.run, repository=repository, head=repository.head().commit)
+            return list(commits_in(git.ask("log", *log_words(most, "HEAD"))))
+        return []
 
 
 def log_words(most: int, start: str) -> tuple[str, ...]:

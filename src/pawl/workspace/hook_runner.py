@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from pawl.core.errors import Cancelled, ConfigError, PawlError, SandboxUnavailable
-from pawl.core.execution import Completed, Ending, Execution, Limits
+from pawl.core.execution import Ending, Execution, Limits
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.text import shortened
 from pawl.sandbox.cancel import CancelToken
@@ -90,12 +90,9 @@ def run_on_bench(
     """Runs the command in the sandbox, as any command of the run; files that it `hides` are shown empty."""
     execution = Execution(argv=("/bin/sh", "-c", _INSIDE, "hook", *argv), given=payload, limits=limits)
     done = bench.run(execution, cancel=cancel, hides=hides)
-    stopped = "" if done.ending is Ending.EXITED else _STOPPED.get(done.ending) or _why(done)
+    why = done.notices[-1] if done.notices else f"{done.ending} {done.signal or ''}".strip()
+    stopped = "" if done.ending is Ending.EXITED else _STOPPED.get(done.ending, why)
     return HookEnded(code=done.code, stdout=done.stdout.text, stderr=done.stderr.text, stopped=stopped)
-
-
-def _why(done: Completed) -> str:
-    return done.notices[-1] if done.notices else f"{done.ending} {done.signal or ''}".strip()
 
 
 def run_on_host(
@@ -296,7 +293,8 @@ BLOCKS = 2
 """The exit code that says no."""
 _NOT_RUN = 126
 """From here on a shell says that it found no program, or that a signal ended it."""
-GUARDS = frozenset({HookEvent.PRE_TOOL_USE, HookEvent.PERMISSION_REQUEST, HookEvent.USER_PROMPT_SUBMIT})
+_OF_CALLS = frozenset({HookEvent.PRE_TOOL_USE, HookEvent.PERMISSION_REQUEST})
+GUARDS = _OF_CALLS | {HookEvent.USER_PROMPT_SUBMIT}
 """Events at which a hook that could not start, or was stopped, counts as one that says no."""
 CAN_BLOCK = frozenset(HookEvent) - {
     HookEvent.SESSION_START,
@@ -415,7 +413,12 @@ class Hooks:
                 try:
                     if stands is None and not command.host:
                         stands = opened.enter_context(bench())
-                    ended = self._ended(command, given, stands, cancel, hides)
+                    if stands is not None and not command.host:
+                        limits = self.limits(command.seconds)
+                        ended = run_on_bench(stands, command.argv, given, limits, cancel, hides)
+                    else:
+                        words, own = self.host_call(command)
+                        ended = run_on_host(words, given, seconds=command.seconds, environment=own, cancel=cancel)
                 except PawlError as error:
                     if isinstance(error, SandboxUnavailable) and event in CAN_BLOCK:
                         # What nobody could say no to does not happen.
@@ -433,19 +436,6 @@ class Hooks:
     def about(self, **common: object) -> Hooks:
         """The same hooks, told this with every event."""
         return replace(self, common={**self.common, **common})
-
-    def _ended(
-        self,
-        command: HookCommand,
-        given: bytes,
-        bench: Bench | None,
-        cancel: CancelToken | None,
-        hides: Callable[[str], bool] | None,
-    ) -> HookEnded:
-        if bench is not None and not command.host:
-            return run_on_bench(bench, command.argv, given, self.limits(command.seconds), cancel, hides)
-        words, environment = self.host_call(command)
-        return run_on_host(words, given, seconds=command.seconds, environment=environment, cancel=cancel)
 
 
 def hooks_for(config: Config, workspace: str) -> Hooks:
@@ -505,8 +495,8 @@ def _said(command: HookCommand, ended: HookEnded, name: str) -> HookOutcome:
 
 
 def _denied(command: HookCommand, reason: str) -> HookOutcome:
-    asked = command.event in (HookEvent.PRE_TOOL_USE, HookEvent.PERMISSION_REQUEST)
-    return HookOutcome(blocked=True, reason=reason, permission=Decision.DENY if asked else None)
+    permission = Decision.DENY if command.event in _OF_CALLS else None
+    return HookOutcome(blocked=True, reason=reason, permission=permission)
 
 
 def _answer(command: HookCommand, text: str) -> HookOutcome:
@@ -517,17 +507,14 @@ def _answer(command: HookCommand, text: str) -> HookOutcome:
     except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):
-        return HookOutcome(
-            context=(shortened(plain, MOST_CHARACTERS),) if plain and command.event in SAYS_CONTEXT else ()
-        )
+        told = plain and command.event in SAYS_CONTEXT
+        return HookOutcome(context=(shortened(plain, MOST_CHARACTERS),) if told else ())
     specific = body.get("hookSpecificOutput")
     specific = specific if isinstance(specific, dict) else {}
     ruling, reason, updated = _decision(command.event, body, specific)
     goes_on = body.get("continue", True) is not False
     # An agent may have written what ran on the bench: it cannot give itself what the user would be asked about.
-    counts = command.event in (HookEvent.PRE_TOOL_USE, HookEvent.PERMISSION_REQUEST) and (
-        command.host or ruling is not Decision.ALLOW
-    )
+    counts = command.event in _OF_CALLS and (command.host or ruling is not Decision.ALLOW)
     return HookOutcome(
         blocked=ruling is Decision.DENY and command.event in CAN_BLOCK,
         reason=reason if counts or ruling is not Decision.ALLOW else "",
@@ -550,10 +537,9 @@ def _decision(
     ruling = next((_DECISIONS[word] for word in words if isinstance(word, str) and word in _DECISIONS), None)
     reasons = (specific.get("permissionDecisionReason"), inner.get("message"), body.get("reason"))
     reason = next((shortened(one, MOST_CHARACTERS) for one in reasons if isinstance(one, str) and one), "")
-    updated = next(
-        (one for one in (specific.get("updatedInput"), inner.get("updatedInput")) if isinstance(one, dict)), None
-    )
-    takes = event in (HookEvent.PRE_TOOL_USE, HookEvent.PERMISSION_REQUEST) and ruling is not Decision.DENY
+    inputs = (specific.get("updatedInput"), inner.get("updatedInput"))
+    updated = next((one for one in inputs if isinstance(one, dict)), None)
+    takes = event in _OF_CALLS and ruling is not Decision.DENY
     return ruling, reason, updated if takes else None
 
 
@@ -566,9 +552,6 @@ def _texts(*tables: Mapping[str, Any], key: str) -> Iterator[str]:
 
 def hooks_notice(config: Config, workspace: str) -> str:
     """That hooks have their say too, which only a real call would tell; empty without such hooks."""
-    if not any(
-        one.event in (HookEvent.PRE_TOOL_USE, HookEvent.PERMISSION_REQUEST)
-        for one in hooks_for(config, workspace).commands
-    ):
+    if not any(one.event in _OF_CALLS for one in hooks_for(config, workspace).commands):
         return ""
     return "hooks are asked about each call as well, and may refuse it, allow it or change it"

@@ -324,9 +324,7 @@ class Ignore:
         return self._chains[unknown[0] if unknown else folder]
 
     def _patterns(self, folder: str) -> Patterns:
-        contents = [
-            self._read(f"{folder}/{name}" if folder else name) for name in self._listed.get(folder, self.names)
-        ]
+        contents = [self._read(f"{folder}/{name}" if folder else name) for name in self._listed.get(folder, self.names)]
         return _parsed(*(text for text in contents if text))
 
     @functools.cached_property

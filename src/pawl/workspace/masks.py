@@ -6,6 +6,7 @@ listed again, which one `stat` tells; the search has no limit that a workspace c
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import threading
@@ -15,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
+from typing import TypeVar
 
 from pawl.core.change import NodeKind, parents
 from pawl.core.errors import PawlError
@@ -22,7 +24,7 @@ from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import hidden
 from pawl.core.secret_names import is_mixed
 from pawl.sandbox.visibility import real_path
-from pawl.settings.files import Seen, Tree, kind_of
+from pawl.settings.files import Seen, Tree
 from pawl.settings.guardrails import Guardrails
 from pawl.workspace.paths import held
 
@@ -71,16 +73,18 @@ class _Listing:
     inodes: array[int]
 
 
-
 @dataclass(slots=True)
 class Entries:
     """The names in a folder with what each is."""
 
     kinds: Mapping[str, NodeKind | None]
-    state: tuple[int, int, int, int] | None = None
-    at_ns: int = 0
     kept: dict[tuple[str, ...], tuple[object, list[str]]] = field(default_factory=dict)
     """By the names of ignore files: the rules at a walk, and what it found by them."""
+
+
+T = TypeVar("T")
+_Remembered = dict[str, tuple[tuple[int, int, int, int], int, T]]
+"""By path: how it looked, when that was, and what was found there."""
 
 
 @dataclass(slots=True)
@@ -91,20 +95,16 @@ class Listings:
     """Replaced as a whole, never changed: several searches may look at once."""
     harmless: tuple[object, frozenset[str]] = (None, frozenset())
     """The files that `harmless` found last, with what they were found by."""
-    walked: dict[str, Entries] = field(default_factory=dict)
-    """The folders that walks have come by."""
+    _entries: _Remembered[Entries] = field(default_factory=dict)
+    _digests: _Remembered[str] = field(default_factory=dict)
 
     def entries(self, tree: Tree, folder: str) -> Entries:
         """What is in a folder of the workspace now; it is listed again only where it has changed."""
-        known = self.walked.get(folder)
-        if known is not None and _holds(known, tree, folder):
-            return known
-        at = time.time_ns()
-        with held(tree.open_folder(folder)) as fd:
-            state = _state(os.fstat(fd))
-            with os.scandir(fd) as found:
-                now = self.walked[folder] = Entries({entry.name: kind_of(entry) for entry in found}, state, at)
-        return now
+        return _remembered(self._entries, tree, folder, lambda: Entries(tree.kinds(folder)))
+
+    def digest(self, tree: Tree, path: str, read: Callable[[], bytes]) -> str:
+        """The hash of what a file of the workspace holds; it is read again only where it was touched."""
+        return _remembered(self._digests, tree, path, lambda: hashlib.sha256(read()).hexdigest())
 
 
 @dataclass(slots=True)
@@ -169,13 +169,10 @@ class HiddenSearch:
         return replace(masks, secrets=frozenset({*found, *self._same_files(found)}))
 
     def _listed(self, folder: str, known: _Listing | None) -> _Listing | None:
-        if known is not None and _holds(known, self.tree, folder):
-            return known
-        try:
-            fd = self.tree.open_folder(folder)
-        except (OSError, PawlError):
-            return None
-        with held(fd), suppress(OSError):
+        with suppress(OSError):
+            if known is not None and _holds(known.state, known.at_ns, os.lstat(f"{self.tree.root}/{folder}")):
+                return known
+        with suppress(OSError, PawlError), held(self.tree.open_folder(folder)) as fd:
             return self._list(fd, folder)
         return None
 
@@ -207,10 +204,9 @@ class HiddenSearch:
         """Whether a package's file is named like a key and holds none."""
         if not path.lower().endswith(".pem") or PACKAGES.isdisjoint(path.split("/")):
             return False
-        try:
+        with suppress(OSError, PawlError):
             return _PRIVATE not in self.tree.read(path, _LARGEST_LIST)
-        except (OSError, PawlError):
-            return False
+        return False
 
     def other_names(self, path: str) -> Iterator[str]:
         """The names that lead to the same place through links, as far as a pattern could tell them apart."""
@@ -383,13 +379,21 @@ def hidden_note(tree: Tree, guardrails: Guardrails, option: str = "") -> str:
     return f"{listed} {'is' if len(names) == 1 else 'are'} hidden from commands{shows}"
 
 
-def _holds(known: _Listing | Entries, tree: Tree, folder: str) -> bool:
-    """Whether the folder is as it was listed. A change right before the listing may have had one right after it."""
+def _remembered(kept: _Remembered[T], tree: Tree, path: str, look: Callable[[], T]) -> T:
+    """What was found at the path, looked for again where it may have changed."""
+    known, at = kept.get(path), time.time_ns()
     try:
-        status = os.lstat(f"{tree.root}/{folder}")
-    except OSError:
-        return False
-    return known.state == _state(status) and status.st_ctime_ns < known.at_ns - _SETTLED_NS
+        status = os.lstat(f"{tree.root}/{path}")
+    except OSError:  # gone, or too long a path for one call
+        return look()
+    if known is None or not _holds(*known[:2], status):
+        known = kept[path] = _state(status), at, look()
+    return known[2]
+
+
+def _holds(state: tuple[int, int, int, int], at_ns: int, status: os.stat_result) -> bool:
+    """Whether a path is as it was. A change right before it was looked at may have had one right after that."""
+    return state == _state(status) and status.st_ctime_ns < at_ns - _SETTLED_NS
 
 
 def _state(status: os.stat_result) -> tuple[int, int, int, int]:

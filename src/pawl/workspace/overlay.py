@@ -10,6 +10,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import field, replace
 from pathlib import Path
 
@@ -147,10 +148,9 @@ class _Walk:
 
     def _below(self, path: str) -> dict[str, Seen]:
         """The entries of a lower folder; none when the user closed it or took it away meanwhile."""
-        try:
+        with suppress(FileNotFoundError, NotADirectoryError, PermissionError, PathRefused):
             return self.lower.entries(path)
-        except (FileNotFoundError, NotADirectoryError, PermissionError, PathRefused):
-            return {}
+        return {}
 
     def _stale(self, before: Seen | None) -> bool:
         """A folder's time tells only that its entries changed, and each of them is looked at by itself."""

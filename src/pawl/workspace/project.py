@@ -94,11 +94,7 @@ class Project:
             tree = cleanup.enter_context(_tree(workspace))
             listings = Listings()
             workspaces.add(tree.root)
-            named = (
-                *obeyed(config.environment, tree),
-                *_own_settings(config, tree.root),
-                *_served(config, tree.root),
-            )
+            named = (*obeyed(config.environment, tree), *_own_settings(config, tree.root), *_served(config, tree.root))
             guardrails = replace(guardrails, protected=(*guardrails.protected, *named)) if named else guardrails
             known = replace(guardrails, others=Names(tree, guardrails, listings))
             shop = cls(config, store, tree, known, listings=listings)
@@ -140,9 +136,8 @@ class Project:
     def promoter(self) -> Promoter:
         from pawl.workspace.promotion import Promoter
 
-        return Promoter(
-            self.tree, self.store.journal, self.store.blobs, self.config.state / "locks", judging=self.judge_changes
-        )
+        store, locks = self.store, self.config.state / "locks"
+        return Promoter(self.tree, store.journal, store.blobs, locks, judging=self.judge_changes)
 
     def judge_changes(self) -> Judge:
         """The permission rules as a judge of changes, whoever made them; read anew, for the user may change them."""
@@ -206,13 +201,7 @@ class Project:
             self.note(kind, body)
 
     def new_entry(
-        self,
-        kind: EntryKind,
-        title: str,
-        reason: str = "",
-        *,
-        allows_protected: bool = False,
-        evidence: object = None,
+        self, kind: EntryKind, title: str, reason: str = "", *, allows_protected: bool = False, evidence: object = None
     ) -> NewEntry:
         """`evidence` is what its verdict rests on."""
         return NewEntry(
@@ -318,9 +307,8 @@ class Project:
         """Marks this point of the history, with how far the task is and what was verified."""
         history = self.history
         chosen = history.free_name(f"checkpoint-{len(self.checkpoints()) + 1}") if name is None else _checked(name)
-        made = history.checkpoint(
-            chosen, progress=redacted_body(progress or {}), verification=redacted_body(verification or {})
-        )
+        done, checked = redacted_body(progress or {}), redacted_body(verification or {})
+        made = history.checkpoint(chosen, progress=done, verification=checked)
         self.note("checkpoint", {"id": made.id, "name": made.name})
         return made
 

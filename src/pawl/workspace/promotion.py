@@ -217,9 +217,7 @@ class Promoter:
 
         def look(_: object) -> frozenset[str]:
             seen = {path: self.tree.find(path) for path in wanted}
-            return frozenset(
-                path for path, one in seen.items() if one is not None and one.kind is not NodeKind.DIRECTORY
-            )
+            return frozenset(path for path, one in seen.items() if one and one.kind is not NodeKind.DIRECTORY)
 
         wanted = sorted(paths)
         return self._looking(wanted, look)
@@ -410,9 +408,7 @@ def _is_ours(now: Node | None, change: Change) -> bool:
     if now.kind is NodeKind.DIRECTORY:
         return is_directory(change.before) or is_directory(change.after)
     # A file that its owner could not read was opened for a look.
-    return any(
-        node is not None and now == replace(node, mode=node.mode | 0o400) for node in (change.before, change.after)
-    )
+    return any(one is not None and now == replace(one, mode=one.mode | 0o400) for one in (change.before, change.after))
 
 
 @contextmanager

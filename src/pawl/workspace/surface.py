@@ -335,15 +335,6 @@ _CLONE = 0x40049409  # FICLONE
 _PIECE = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Copied:
-    """One path that was copied, as it was seen on both sides."""
-
-    path: str
-    source: Seen
-    copy: Seen
-
-
 @dataclass(slots=True)
 class Copier:
     """Copies what is in `source` into the empty folder `target`. Special files and what cannot be read are left out."""
@@ -356,8 +347,9 @@ class Copier:
     """Whether an empty file is to stand for the one at a path."""
     written: int = 0
 
-    def copied(self) -> Iterator[Copied]:
-        """Copies while it is iterated. Folders get their modes and times at the end."""
+    def copied(self) -> Iterator[tuple[str, Seen, Seen]]:
+        """Copies while it is iterated: each path, and how it looks on both sides. Folders get their modes and times at
+        the end."""
         folders: dict[str, Seen] = {}
         pending = [""]
         while pending:
@@ -370,7 +362,7 @@ class Copier:
                 if seen.kind is NodeKind.DIRECTORY:
                     folders[path] = seen
                     pending.append(path)
-                yield Copied(path, seen, copy)
+                yield path, seen, copy
         for path in sorted(folders, key=depth, reverse=True):
             self._finish(path, folders[path])
 
@@ -385,10 +377,9 @@ class Copier:
         self._copy(path, seen)
 
     def _entries(self, folder: str) -> dict[str, Seen]:
-        try:
+        with suppress(PermissionError, FileNotFoundError, NotADirectoryError, PathRefused):
             return self.source.entries(folder)
-        except (PermissionError, FileNotFoundError, NotADirectoryError, PathRefused):
-            return {}
+        return {}
 
     def _copy(self, path: str, seen: Seen) -> Seen | None:
         with self.target.folder_of(path) as (folder, name):
@@ -493,11 +484,11 @@ class CopiedSurface(Surface):
 
     def _fill(self, limit: int, hides: Callable[[str], bool]) -> None:
         newest = 0
-        for copied in Copier(self.workspace, self.tree, limit, masked=hides).copied():
-            if copied.source.kind is NodeKind.FILE and hides(copied.path):
-                self._hidden.add(copied.path)
-            self.manifest[copied.path] = CopyRecord(copied.source, copied.copy)
-            newest = max(newest, copied.copy.changed_ns)
+        for path, source, copy in Copier(self.workspace, self.tree, limit, masked=hides).copied():
+            if source.kind is NodeKind.FILE and hides(path):
+                self._hidden.add(path)
+            self.manifest[path] = CopyRecord(source, copy)
+            newest = max(newest, copy.changed_ns)
         self.tree.set_mode("", Seen.of(os.fstat(self.workspace.fd)).mode)
         # From here on every write has a later time than any that the manifest knows.
         tick(self.folder / "staging", newest, seconds=2.5)
