@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pawl.checks.steps import Subject
+from pawl.core.change import blob_digest
 from pawl.core.execution import Captured, Completed, Ending
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -23,6 +24,9 @@ class RealFolder:
 
     def read(self, path):
         return (self.root / path).read_bytes()
+
+    def digest(self, path):
+        return blob_digest(self.read(path))
 
     def exists(self, path):
         return (self.root / path).exists()

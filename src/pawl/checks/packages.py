@@ -19,12 +19,7 @@ from pathlib import Path
 from pawl.checks.cache import contents_of, stamp, stamps
 from pawl.checks.output import cleaned, printed
 from pawl.checks.project_facts import Folder, Within, installer_of, missing_modules, nested_projects, runs_code
-from pawl.checks.python_packages import (
-    PythonInstallation,
-    environment_folder,
-    python_installation,
-    source_variables,
-)
+from pawl.checks.python_packages import PythonInstallation, environment_folder, python_installation, source_variables
 from pawl.checks.settings import verify_settings
 from pawl.checks.steps import stopped
 from pawl.core.change import is_directory
