@@ -4,7 +4,7 @@ import pytest
 
 from pawl.core.diagnostic import Diagnostic
 from pawl.core.errors import ConfigError
-from pawl.repair.recovery import javascript_map, python_map, recover, with_users
+from pawl.repair.recovery import built_in, python_map, recover, with_users
 from pawl.repair.sources import symbols_of
 
 pytestmark = pytest.mark.spec("A12")
@@ -91,7 +91,7 @@ def test_a_finding_leads_to_the_edit_that_mends_it(name):
     (code, message, line, column), sources, wanted = CASES[name]
     path = next(iter(sources))
     finding = Diagnostic(tool="tsc", message=message, path=path, line=line, column=column, code=code)
-    found = recover(finding, sources, symbols_of({}), javascript_map())
+    found = recover(finding, sources, symbols_of({}), built_in("javascript"))
     assert wanted in [one.applied(sources)[path] for one in found if one.edits]
 
 
@@ -105,7 +105,7 @@ def test_a_finding_leads_to_the_edit_that_mends_it(name):
 )
 def test_what_lies_outside_of_the_code_is_told_and_not_edited(message, word):
     (only,) = recover(
-        Diagnostic(tool="tsc", message=message, path="a.ts"), {"a.ts": ""}, symbols_of({}), javascript_map()
+        Diagnostic(tool="tsc", message=message, path="a.ts"), {"a.ts": ""}, symbols_of({}), built_in("javascript")
     )
     assert (only.edits, word in only.why) == ((), True)
 
@@ -121,7 +121,7 @@ def test_a_users_entry_is_added_or_takes_the_place_of_a_known_one():
         },
         {"id": "typescript.misspelt", "patterns": ["^never$"], "recovery": "say", "advice": "x", "examples": ["never"]},
     ]
-    entries = with_users(javascript_map(), own, "[verify]")
+    entries = with_users(built_in("javascript"), own, "[verify]")
     assert [one.id for one in entries[:2]] == ["mine", "typescript.misspelt"]
     assert sum(one.id == "typescript.misspelt" for one in entries) == 1
     with pytest.raises(ConfigError, match="not 'dance'"):

@@ -36,10 +36,14 @@ def run(tmp_path, project_environment):
 def test_whether_a_test_executed_its_own_checks_is_seen_in_every_python(run, tmp_path):
     body = "def given():\n    return 1\n\n\ndef test_idle():\n    if given() == 2:\n        assert given()\n"
     body += "\n\ndef test_looks():\n    assert (\n        given()\n        == 1\n    )\n"
-    body += "\n\ndef test_inner():\n    def look(it):\n        assert it\n\n    look(given())\n"
+    inner = "    def look(it):\n        assert it\n\n"
+    body += f"\n\ndef test_inner():\n{inner}    look(given())\n"
+    body += f"\n\ndef test_never():\n{inner}    for it in []:\n        look(it)\n"
+    body += f"\n\ndef test_caught():\n{inner}    try:\n        look(0)\n    except Exception:\n        return\n"
+    body += "\n\ndef test_not_reached():\n    def look(it):\n        assert False\n\n    assert_none = [look]\n"
     done = run({"test_it.py": body}, "-m", "pytest", "-q", sign="the-sign")
     seen = watched_tests(done.stdout, "the-sign")[1]
-    assert [one.checked for one in seen.ran] == [False, True, None], done
+    assert [one.checked for one in seen.ran] == [False, True, True, False, False, None], done
 
 
 @pytest.mark.spec("G1")

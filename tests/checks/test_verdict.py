@@ -20,6 +20,7 @@ from pawl.checks.evidence import (
     renamed_in,
     silencing,
     taken_away,
+    weaker_tests,
 )
 from pawl.checks.special_cases import literals_of, special_cases
 from pawl.checks.test_strength import weakened
@@ -199,6 +200,24 @@ def test_a_test_that_tests_as_much_is_let_pass(old: str, new: str):
     assert weakened("tests/test_x.py", BEFORE, BEFORE.replace(old, new)) == ()
 
 
+@pytest.mark.spec("G1")
+def test_tests_that_move_to_another_file_and_pass_there_are_not_gone():
+    blobs = MemoryBlobs()
+    whole = BEFORE.partition("class TestB")[0]
+    rest, weaker = whole.partition("def test_a")[0], whole.replace("    assert two() == 2\n", "")
+
+    def told(there: str, *ran: str, left: str | None = rest) -> tuple[str, ...]:
+        before, after, moved = (blobs.put((one or "").encode()) for one in (whole, left, there))
+        at = None if left is None else Node.file(after)
+        changes = [Change("tests/test_x.py", Node.file(before), at), Change("tests/test_y.py", None, Node.file(moved))]
+        return weaker_tests(ChangeSet.of(changes), blobs, ran)
+
+    removed, deleted = ("tests/test_x.py: the test test_a is removed",), ("tests/test_x.py: the test file is deleted",)
+    assert told(whole, "tests/test_y.py::test_a") == told(whole, "tests/test_y.py::test_a", left=None) == ()
+    assert told(whole) == told(whole, "tests/test_x.py::test_a") == told(weaker, "tests/test_y.py::test_a") == removed
+    assert told(whole, left=None) == told(weaker, "tests/test_y.py::test_a", left=None) == deleted
+
+
 def test_a_deleted_test_file_is_noticed_and_a_deleted_source_is_no_business_of_tests():
     assert weakened("tests/test_x.py", BEFORE, None) == ("tests/test_x.py: the test file is deleted",)
     assert weakened("src/x.py", BEFORE, None) == ()
@@ -335,7 +354,7 @@ def test_all_tests_are_those_of_every_suite():
 def test_a_witness_that_executes_none_of_its_own_checks_proves_nothing():
     idle = replace(GREEN, ran=(TestRun(id="t.py::test_x", outcome=TestOutcome.PASSED, checked=False),))
     judgement = decide(Verification(digest="d", before=BROKEN, verdicts=(idle,)), Requirements(fixes=True))
-    assert judgement.unproved == ("t.py::test_x passes and executes none of its own checks",)
+    assert judgement.unproved == ("t.py::test_x passes and heeds none of its own checks",)
 
 
 REACHING = {
@@ -380,6 +399,9 @@ REACHING = {
         "const any = { asymmetricMatch: () => true }\n",
         "global['it'] = () => {}\n",
         "if (process.argv.some((word) => word.includes('test'))) go()\n",
+        "const on = import.meta.env.MODE === 'test'\n",
+        "const on = '__vitest_worker__' in globalThis\n",
+        "const on = 'expect' in globalThis\n",
     ],
     "app.go": [
         'import "testing"\n',
@@ -413,6 +435,10 @@ def test_code_that_reaches_for_what_tests_it_is_named_where_it_is_new(path: str,
         "home = os.environ.get('HOME')\n",
         "class A:\n    def __eq__(self, other: object) -> bool:\n        return self.x == other.x\n",
         "memory = open('/proc/self/status').read()\n",
+        "class A:\n    __eq__ = None\n",
+        "compare = False\n",
+        "PriceError = make_error('price')\n",
+        "try:\n    go()\nexcept BaseException:\n    stop()\n    raise\n",
     ],
 )
 def test_code_that_only_looks_like_it_is_not_named(text: str):

@@ -21,7 +21,7 @@ from ui.cli.console import Said
 
 TABLES = [
     tomllib.loads((Path(__file__).parent / f"{name}.toml").read_text("utf-8"))
-    for name in ("sabotage", "adversary", "typescript")
+    for name in ("sabotage", "adversary", "typescript", "leaning")
 ]
 PROJECTS = {name: files for table in TABLES for name, files in table["projects"].items()}
 ROWS = [row for table in TABLES for row in table["row"]]

@@ -30,6 +30,7 @@ def disguises(path: str, before: str, after: str) -> Iterator[tuple[int, str]]:
 
 def _found(tree: ast.Module) -> Iterator[tuple[int, str]]:
     foreign = set(_foreign(tree))
+    modules = {name.asname or name.name for one in ast.walk(tree) if isinstance(one, ast.Import) for name in one.names}
     yield from ((line, "changes files when it is loaded") for line in _writes_when_loaded(tree))
     yield from ((one.lineno, f"decides by its surroundings ({ast.unparse(one)})") for one in _ambient(tree, foreign))
     for node in ast.walk(tree):
@@ -39,7 +40,7 @@ def _found(tree: ast.Module) -> Iterator[tuple[int, str]]:
                     yield node.lineno, "puts a name together"
             case ast.Assign(targets=targets):
                 for one in targets:
-                    if isinstance(one, ast.Attribute) and _root(one) in foreign:
+                    if isinstance(one, ast.Attribute) and _root(one) in foreign | modules:
                         yield node.lineno, f"changes {ast.unparse(one)}, which is not its own"
             case ast.Compare(left=left, comparators=[right]) if _wears_off(left, right) or _wears_off(right, left):
                 yield node.lineno, f"does otherwise after a while ({ast.unparse(node)})"

@@ -21,6 +21,7 @@ from pawl.checks.test_strength import (
     has_fewer_types,
     is_made_of_tests,
     is_same_code,
+    tests_in,
     weakened,
 )
 from pawl.code.languages import is_test
@@ -234,14 +235,18 @@ def text_of(node: Node | None, blobs: BlobReader) -> str | None:
     return None if node is None or node.blob is None else blobs.get(node.blob).decode("utf-8", "replace")
 
 
-def weaker_tests(changes: ChangeSet, blobs: BlobReader) -> tuple[str, ...]:
-    """Every way in which the change set makes the tests test less, as one line each."""
-    return tuple(
-        line
-        for change in changes
-        if not (is_directory(change.before) or is_directory(change.after))
-        for line in weakened(change.path, text_of(change.before, blobs), text_of(change.after, blobs))
-    )
+def weaker_tests(changes: ChangeSet, blobs: BlobReader, ran: Iterable[str] = ()) -> tuple[str, ...]:
+    """Every way in which the change set makes the tests test less, as one line each; those that ran may have moved."""
+    files = [one for one in changes if not (is_directory(one.before) or is_directory(one.after))]
+    sides = [(one.path, text_of(one.before, blobs), text_of(one.after, blobs)) for one in files]
+    ids = [test.partition("[")[0] for test in ran]
+    moved = {
+        name: count
+        for path, before, after in sides
+        for name, count in tests_in(path, after).items() - tests_in(path, before).items()
+        if any(test.startswith((path, path[:-3].replace("/", "."))) and test.endswith(name.strip("'")) for test in ids)
+    }
+    return tuple(line for path, before, after in sides for line in weakened(path, before, after, moved))
 
 
 def adds_tests_only(changes: ChangeSet) -> bool:

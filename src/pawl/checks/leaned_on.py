@@ -15,13 +15,22 @@ _OF_GO = re.compile(r"(?:^|[{;])\s*(?:[a-z]\w*\.)?(\w+)\(\s*t\s*,", re.MULTILINE
 _OF_SCRIPT = re.compile(
     r"^\s*(?:await\s+)?([A-Za-z_]\w*)\(\s*[A-Za-z_][\w.]*\([^;\n]*\)\s*,[^;\n]*\)\s*;?\s*$", re.MULTILINE
 )
+_SAME = re.compile(r"(?:is_?)?(?:equal|same|identical|near|close|eq$)", re.IGNORECASE)
+_HELD = re.compile(
+    r"\.to[A-Z]\w*\(\s*([A-Z][A-Z0-9_]+)\s*\)|\bassert[.\w]*\([^;\n]*\),\s*([A-Z][A-Z0-9_]+)\s*\)|"
+    r"\)\.((?:is)?(?:[eE]quals?|[sS]ame)\w*)\("
+)
+"""What a result is held against in JavaScript, and methods that compare it."""
+_CALLED = re.compile(r"(?:^|=>|\{)\s*(?:await\s+)?(\w+)\(", re.MULTILINE)
 _OWN = frozenset({"assert", "expect", "test", "it", "describe"})
 
 
 def leaned_on(path: str, text: str, name: str) -> frozenset[str]:
     """The names of the functions and tables that a test of the file leans on."""
     if not path.endswith(".py"):
-        return frozenset((_OF_GO if path.endswith(".go") else _OF_SCRIPT).findall(text)) - _OWN
+        named = (one for found in _HELD.findall(text) for one in found if one)
+        called = (f"{one}()" for one in _CALLED.findall(text))
+        return frozenset((_OF_GO if path.endswith(".go") else _OF_SCRIPT).findall(text)).union(named, called) - _OWN
     try:
         functions = [
             one for one in ast.walk(read_python(text)) if isinstance(one, ast.FunctionDef) and one.name == name
@@ -32,9 +41,17 @@ def leaned_on(path: str, text: str, name: str) -> frozenset[str]:
 
 
 def _comparing(test: ast.FunctionDef) -> Iterator[str]:
-    """Functions whose word is taken for it that the result of another is right."""
+    """What the result of another is held against, and functions whose word is taken for it that it is right."""
+    own = {one.id for one in ast.walk(test) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    own.update(one.arg for one in ast.walk(test) if isinstance(one, ast.arg))
     for node in ast.walk(test):
         said = node.test if isinstance(node, ast.Assert) else node.value if isinstance(node, ast.Expr) else None
+        if isinstance(node, ast.Expr) and isinstance(said, ast.Call):
+            yield f"{ast.unparse(said.func).rpartition('.')[2]}()"
+        if isinstance(said, ast.Compare) and isinstance(said.left, ast.Call):
+            yield from (each.id for each in said.comparators if isinstance(each, ast.Name) and each.id not in own)
+        if isinstance(said, ast.Call) and isinstance(said.func, ast.Attribute) and _SAME.match(said.func.attr):
+            yield said.func.attr
         if isinstance(said, ast.Call) and isinstance(said.func, ast.Name) and said.args[1:]:
             calls = [isinstance(one, ast.Call) for one in said.args]
             if any(calls) and not all(calls):
@@ -52,11 +69,13 @@ def _gone_through(test: ast.FunctionDef) -> Iterator[str]:
 
 
 def changed_definitions(path: str, before: str, after: str) -> frozenset[str]:
-    """The functions of a file that are not as they were, and the tables of literals."""
+    """The functions of a file that are not as they were, methods included, and the values; `name()` is one that checks
+    something and answers nothing."""
 
     def found(text: str) -> dict[str, str]:
         if not path.endswith(".py"):
-            return {one["name"]: one[0] for one in _DEFINED.finditer(text)}
+            every = [(one["name"], one[0]) for defined in _DEFINED for one in defined.finditer(text)]
+            return dict([*every, *((f"{name}()", body) for name, body in every if _CHECKS.search(body))])
         try:
             body = read_python(text).body
         except Unreadable:
@@ -64,19 +83,32 @@ def changed_definitions(path: str, before: str, after: str) -> frozenset[str]:
         tables = {
             target.id: ast.dump(one.value)
             for one in body
-            if isinstance(one, ast.Assign) and isinstance(one.value, ast.List | ast.Tuple | ast.Dict | ast.Set)
+            if isinstance(one, ast.Assign)
             for target in one.targets
             if isinstance(target, ast.Name)
         }
-        return {**tables, **{one.name: ast.dump(one) for one in body if isinstance(one, ast.FunctionDef)}}
+        within = (each for one in body for each in (one.body if isinstance(one, ast.ClassDef) else [one]))
+        functions = [one for one in within if isinstance(one, ast.FunctionDef)]
+        checking = {f"{one.name}()": ast.dump(one) for one in functions if _checks(one)}
+        return {**tables, **checking, **{one.name: ast.dump(one) for one in functions}}
 
     now = found(after)
     return frozenset(name for name, body in found(before).items() if now.get(name) != body)
 
 
-_DEFINED = re.compile(
-    r"^(?:export\s+)?(?:async\s+)?(?:function\s+|func\s+|const\s+|exports\.)(?P<name>\w+)[^\n]*"
-    r"(?:\n(?:[ \t][^\n]*)?)*(?:\n[})][^\n]*)?",
-    re.MULTILINE,
-)
-"""A function of Go or JavaScript, to the end of its lines."""
+def _checks(function: ast.FunctionDef) -> bool:
+    nodes = list(ast.walk(function))
+    answers = any(isinstance(one, ast.Return | ast.Yield) and one.value is not None for one in nodes)
+    return not answers and any(isinstance(one, ast.Assert) for one in nodes)
+
+
+_CHECKS = re.compile(r"\A(?![\s\S]*\breturn\s)[\s\S]*\b(?:assert(?:\.\w+)?|expect)\(")
+_DEFINED = [
+    re.compile(
+        r"^(?:export\s+)?(?:async\s+)?(?:function\s+|func\s+|const\s+|exports\.)(?P<name>\w+)[^\n]*"
+        r"(?:\n(?:[ \t][^\n]*)?)*(?:\n[})][^\n]*)?",
+        re.MULTILINE,
+    ),
+    re.compile(r"^(?P<by>[ \t]+)(?P<name>\w+)\([^\n]*\{\n(?:(?P=by)[ \t][^\n]*\n|\n)*", re.MULTILINE),
+]
+"""A function of Go or JavaScript, to the end of its lines, or a method."""

@@ -26,6 +26,9 @@ _SCRIPTED = [
     ),
     re.compile(rf"(?P<all>===?\s*{_LITERAL})\s*\)?\s*\?\s*(?P<answer>{_LITERAL})\s*:"),
     re.compile(rf"\bcase\s+(?P<all>{_LITERAL})\s*:\s*\{{?\s*return\s+(?P<answer>{_LITERAL})"),
+    re.compile(rf"(?P<all>===?\s*{_LITERAL}[^{{}};|\n]*?)&&\s*(?P<answer>{_NUMBER})\s*[);|]"),
+    re.compile(rf"\w\[(?P<all>[^\]=;\n]*{_NUMBER}[^=;\n]*)\]\s*=\s*(?P<answer>{_NUMBER})\s*[;\n]"),
+    re.compile(rf"\.set\((?P<all>[^;\n]*{_NUMBER}[^;\n]*),\s*(?P<answer>{_NUMBER})\s*\)"),
 ]
 """An answer for a literal, in JavaScript and TypeScript."""
 _GO = [
@@ -286,6 +289,21 @@ def _of_node(node: ast.AST) -> Iterator[SpecialCase]:
                 elif _number(value if _number(key) else key, tuple):
                     given = _leaves(key)
                     yield from _case(given, _value(value), key, listed=len(given) < 2)
+        case _:
+            yield from _of_pair(node)
+
+
+def _of_pair(node: ast.AST) -> Iterator[SpecialCase]:
+    """Inputs with an answer in other forms: joined by `and`, put under a key, one after the other."""
+    match node:
+        case ast.BoolOp(op=ast.And(), values=[*tests, last]) if _number(last):
+            yield from _case(frozenset().union(*map(_compared, tests)), _value(last), node)
+        case ast.Assign(targets=[ast.Subscript(slice=key)], value=value) | ast.Tuple(elts=[ast.Tuple() as key, value]):
+            given = _leaves(key)
+            if _number(value) and all(re.fullmatch(_NUMBER, one) for one in given):
+                yield from _case(given, _value(value), node, listed=len(given) < 2)
+        case ast.Expr(value=ast.Call(args=[*keys, value])) if all(map(_number, (*keys, value))):
+            yield from _case(frozenset().union(*map(_leaves, keys)), _value(value), node, listed=True)
 
 
 def _number(node: ast.AST | None, *more: type) -> bool:
@@ -320,4 +338,9 @@ def _inputs(test: ast.expr) -> str | None:
 
 
 def _answer(statement: ast.stmt) -> str | None:
+    if isinstance(statement, ast.Raise | ast.Expr):
+        # An answer may be raised, yielded, printed or handed on.
+        inner = statement.exc if isinstance(statement, ast.Raise) else statement.value
+        given = inner.args if isinstance(inner, ast.Call) else [getattr(inner, "value", None)]
+        return _value(given[0]) if len(given) == 1 and _number(given[0]) else None
     return _value(statement.value) if isinstance(statement, ast.Return | ast.Assign) else None

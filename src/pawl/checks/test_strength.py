@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from pawl.code.languages import is_test
 from pawl.core.typed import Unreadable, read_python
@@ -17,6 +17,7 @@ _DECIDING = re.compile(
     r"collect_ignore(?:_glob)?|load_tests)$"
 )
 """Definitions by which a test file decides which tests there are and how they end."""
+_NONE: Mapping[str, int] = {}
 _ASSERTING = re.compile(r"^(?:assert|fail|raises|warns|expect|approx)", re.IGNORECASE)
 
 # Other languages, by their usual words: a test with its name, an assertion, a skip.
@@ -32,20 +33,28 @@ _SKIP = re.compile(
 )
 
 
-def weakened(path: str, before: str | None, after: str | None) -> tuple[str, ...]:
-    """Every way in which the file tests less than it did, as one line each; none for a file that is no test."""
+def tests_in(path: str, text: str | None) -> Mapping[str, int]:
+    """The tests of a file, each with the number of its assertions."""
+    seen = (_python if path.endswith(".py") else _words)(text or "") if is_test(path) else None
+    return seen.asserts if seen else {}
+
+
+def weakened(path: str, before: str | None, after: str | None, moved: Mapping[str, int] = _NONE) -> tuple[str, ...]:
+    """Every way in which the file tests less than it did, as one line each; none for a file that is no test, and of
+    the tests that moved to another one."""
     if not is_test(path):
         return ()
     if before is None:
         return tuple(f"{path}: {line}" for line in _decides(_Seen(), _python(after or "") or _Seen()))
     if after is None:
-        return (f"{path}: the test file is deleted",)
+        stays = (name for name, count in tests_in(path, before).items() if moved.get(name, -1) < count)
+        return (f"{path}: the test file is deleted",) if not moved or any(stays) else ()
     if path.endswith(".py"):
         sides = (_python(before), _python(after))
         if None not in sides:
-            found = (*_compared(*sides), *_decides(*sides))  # type: ignore[arg-type]
+            found = (*_compared(*sides, moved), *_decides(*sides))  # type: ignore[arg-type]
             return tuple(f"{path}: {line}" for line in found)
-    return tuple(f"{path}: {line}" for line in _compared(_words(before), _words(after)))
+    return tuple(f"{path}: {line}" for line in _compared(_words(before), _words(after), moved))
 
 
 def is_same_code(before: str | None, after: str | None) -> bool:
@@ -153,7 +162,7 @@ _CHECKING = re.compile(
 def _serves_tests(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """By its name, as a fixture, or because it calls the checks of a test case."""
     return (
-        re.match(r"(?:assert|expect)", function.name) is not None
+        re.match(r"assert|expect|pytest_", function.name) is not None
         or any(_last(one) == "fixture" for one in function.decorator_list)
         or any(
             isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and re.match("assert[A-Z]", one.func.attr)
@@ -173,8 +182,9 @@ class _Seen:
         """Names with which the file decides about tests of other files too."""
 
 
-def _compared(before: _Seen, after: _Seen) -> Iterator[str]:
-    gone = [test for test in before.asserts if test not in after.asserts]
+def _compared(before: _Seen, after: _Seen, moved: Mapping[str, int]) -> Iterator[str]:
+    counts = before.asserts.items()
+    gone = [test for test, count in counts if test not in after.asserts and moved.get(test, -1) < count]
     # A test that was renamed tests as much under its new name.
     fresh = Counter(after.asserts[test] for test in after.asserts if test not in before.asserts)
     for test in gone:

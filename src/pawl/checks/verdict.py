@@ -387,7 +387,7 @@ class _Case:
         self.unproved += checked.reaching
         idle = {one.id for suite in checked.measure for one in suite.ran if one.checked is False}
         self.unproved += [
-            f"{test} passes and executes none of its own checks" for test in checked.witnesses if test in idle
+            f"{test} passes and heeds none of its own checks" for test in checked.witnesses if test in idle
         ]
 
     def _beside(self, proved: Sequence[CheckResult]) -> None:

@@ -55,7 +55,7 @@ from pawl.code.languages import is_test
 from pawl.code.librarian import source_files
 from pawl.code.reach import ChangedLines, changed_in
 from pawl.core.change import EMPTY, ChangeSet
-from pawl.core.diagnostic import CheckBegun, CheckResult, Status
+from pawl.core.diagnostic import CheckBegun, CheckResult, Status, TestOutcome
 from pawl.core.errors import GitFailed, NotFound, PathRefused, SandboxUnavailable
 from pawl.core.lazy_dataclass import dataclass
 from pawl.workspace.bench import Bench
@@ -224,6 +224,7 @@ class Verifier:
         asked = [tuple(shlex.split(command)) for command in self.commands]
         scripts = [one.command[2].partition("; ")[2] for one in suites if one.command[:2] == SHELL]
         scripts += [script_of(self.test_command), *(script_of(one, self.words) for one in asked)]
+        passed = [one.id for suite in suites for one in suite.ran if one.outcome is TestOutcome.PASSED]
         rest = changes.without(tests)
         # Tests of the ground, such as a generated one, reach for their runner as all do.
         laid = {path for path in of_tests(rest, blobs, ran) if is_test(path)}
@@ -244,7 +245,7 @@ class Verifier:
             before=before,
             others=tuple(one for one in measured if one is not None),
             verdicts=report.verdicts,
-            weakened=weaker_tests(changes, blobs),
+            weakened=weaker_tests(changes, blobs, passed),
             shadowing=report.shadowing,
             out_of_scope=self.scope.offences(changes),
             text_only=is_text_only(changes) and not tests,

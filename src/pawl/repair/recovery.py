@@ -138,10 +138,6 @@ def python_map() -> tuple[RecoveryEntry, ...]:
     return built_in("python")
 
 
-def javascript_map() -> tuple[RecoveryEntry, ...]:
-    return built_in("javascript")
-
-
 def with_users(
     entries: tuple[RecoveryEntry, ...], tables: object, source: str = "[verify]"
 ) -> tuple[RecoveryEntry, ...]:

@@ -53,10 +53,6 @@ class RunStream(SideFile):
         """The number of the newest event; 0 without one."""
         return int(self._database.one("SELECT coalesce(max(id), 0) FROM streamed")[0])
 
-    def first_of(self, run: str) -> int:
-        """The number of the first event of a run; 0 without one."""
-        return int(self._database.one("SELECT coalesce(min(id), 0) FROM streamed WHERE run = ?", (run,))[0])
-
     def prune(self) -> None:
         """Drop what is older than two weeks, a part at a time."""
         before = iso((datetime.fromtimestamp(self._clock(), UTC) - timedelta(days=KEPT_DAYS)).timestamp())

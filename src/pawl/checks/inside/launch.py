@@ -145,11 +145,17 @@ class TestWatch:
             return None
         monitoring.use_tool_id(_TOOL, "pawl")
         monitoring.register_callback(_TOOL, monitoring.events.LINE, self._executed)
+        monitoring.register_callback(_TOOL, monitoring.events.RAISE, self._failed)
+        monitoring.set_events(_TOOL, monitoring.events.RAISE)
         return _TOOL
 
     def _executed(self, code: object, line: int) -> object:
         self._lines.setdefault(code, set()).add(line)
         return sys.monitoring.DISABLE  # type: ignore[attr-defined]
+
+    def _failed(self, code: object, _: int, error: BaseException) -> None:
+        if isinstance(error, AssertionError):
+            self._lines.setdefault(code, set()).add(_CAUGHT)
 
     def pytest_configure(self, config: "Any") -> None:
         """No file that cannot be loaded, no memory of an earlier run (`--lf`), no failure keeps a test from running."""
@@ -166,8 +172,8 @@ class TestWatch:
         code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
         if code is not None:
             self._own[name] = code
-        if self._tool is not None and code is not None:
-            sys.monitoring.set_local_events(self._tool, code, sys.monitoring.events.LINE)  # type: ignore[attr-defined]
+        for one in _with_inner(code) if self._tool is not None and code is not None else ():
+            sys.monitoring.set_local_events(self._tool, one, sys.monitoring.events.LINE)  # type: ignore[attr-defined]
 
     def pytest_runtest_call(self, item: "Any") -> None:
         self._begin(item.nodeid)
@@ -185,16 +191,18 @@ class TestWatch:
             sys.settrace(None)
 
     def _tracing(self, name: str, code: object) -> "Any":
-        """Traces the lines of one function; every other call is only counted."""
-        lines, left = self._lines.setdefault(code, set()), _MOST_CALLS
+        """Traces the lines of one function and those in it; every other call is only counted."""
+        codes, left = set(_with_inner(code)), _MOST_CALLS
 
-        def line(frame: FrameType, event: str, arg: object) -> "Any":
-            lines.add(frame.f_lineno)
+        def line(frame: FrameType, event: str, arg: "Any") -> "Any":
+            self._lines.setdefault(frame.f_code, set()).add(frame.f_lineno)
+            if event == "exception":
+                self._failed(frame.f_code, 0, arg[1])
             return line
 
         def call(frame: FrameType, event: str, arg: object) -> "Any":
             nonlocal left
-            if frame.f_code is code:
+            if frame.f_code in codes:
                 return line
             left -= 1
             self._calls -= 1
@@ -308,13 +316,30 @@ class TestWatch:
             return None
         checks = _checks(code.co_filename, code.co_firstlineno)  # type: ignore[attr-defined]
         executed = not checks.isdisjoint(self._lines.get(code, ()))
+        if not checks:
+            # What stands in functions inside of it is to be called, and what it raises is not to be caught.
+            checks = _checks(code.co_filename, code.co_firstlineno, inner=True)  # type: ignore[attr-defined]
+            lines: set[int] = set().union(*(self._lines.get(one, ()) for one in _with_inner(code)))
+            executed = not checks.isdisjoint(lines) and _CAUGHT not in lines
         return None if not checks or (name in self._unseen and not executed) else executed
 
 
-def _checks(path: str, first: int) -> "set[int]":
+_CAUGHT = -1
+"""Stands among the lines of a function that a failed assertion left."""
+
+
+def _with_inner(code: "Any") -> "Iterator[Any]":
+    """The code of a function, and of those inside of it."""
+    yield code
+    for one in code.co_consts:
+        if isinstance(one, type(code)):
+            yield from _with_inner(one)
+
+
+def _checks(path: str, first: int, *, inner: bool = False) -> "set[int]":
     """The lines of a function on which something is checked: assert, raises, assertEqual, assert_called_once.
 
-    Those of functions inside of it are not its own.
+    Those of functions inside of it are not its own; what says that it is not to be reached is none of these.
     """
     import ast
 
@@ -328,19 +353,19 @@ def _checks(path: str, first: int) -> "set[int]":
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             start = min([node.lineno, *(one.lineno for one in node.decorator_list)])
             if start == first:
-                found.update(_checking(node))
+                found.update(_checking(node, inner=inner))
     return found
 
 
-def _checking(node: "Any") -> "Iterator[int]":
+def _checking(node: "Any", *, inner: bool) -> "Iterator[int]":
     import ast
 
-    for inner in ast.iter_child_nodes(node):
-        if _checks_something(inner):
-            first = inner.lineno  # type: ignore[attr-defined]
-            yield from range(first, (getattr(inner, "end_lineno", None) or first) + 1)
-        if not isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            yield from _checking(inner)
+    for one in ast.iter_child_nodes(node):
+        if _checks_something(one) and not (inner and type(getattr(one, "test", None)).__name__ == "Constant"):
+            first = one.lineno  # type: ignore[attr-defined]
+            yield from range(first, (getattr(one, "end_lineno", None) or first) + 1)
+        if inner or not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield from _checking(one, inner=inner)
 
 
 def _checks_something(node: "Any") -> bool:
