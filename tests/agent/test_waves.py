@@ -116,7 +116,7 @@ def test_tasks_that_cannot_be_read_are_told_with_the_line(text: str, why: str):
 @pytest.mark.spec("E11")
 @pytest.mark.parametrize("path", ["../x.py", "/etc/passwd", "stats\\b.py", "~/x.py", "a/../../b.py"])
 def test_a_file_that_is_not_of_the_workspace_is_told_with_the_line(path: str):
-    with pytest.raises(UsageError, match=r"tasks.md:2: T001 names .* which is no path of the workspace"):
+    with pytest.raises(UsageError, match=r"tasks.md:2: T001 names .* which is not a path in the workspace"):
         read_tasks(f"# Tasks\n- [ ] T001 x\n  - Files: a.py, {path}\n")
 
 

@@ -120,7 +120,7 @@ def _check(wish: LadderWish) -> None:
         ("--simple", wish.simple, MOST_ITERATIONS, "5 suits most bugs"),
         ("--max-iterations", wish.max_iterations, MOST_ITERATIONS, "5 suits most bugs"),
         ("--samples", wish.samples, MOST_SAMPLES, "5 suits small models"),
-        ("--parallel", wish.parallel, MOST_PARALLEL, "2 is a beginning"),
+        ("--parallel", wish.parallel, MOST_PARALLEL, "2 is a good start"),
     ):
         if value is not None and not 1 <= value <= most:
             raise UsageError(f"{flag} {value} is not between 1 and {most}", advice=advice)

@@ -201,7 +201,7 @@ def _mistake(row: object) -> str:
             return f"{key} must be a list of texts, not {value!r:.80}"
     command = row.get("command", "")
     if not isinstance(command, str) or bool(command.strip()) != (row["name"] == Intent.RUN):
-        return f"command is what 'run' runs, and only that; it is {command!r:.80}"
+        return f"only 'run' has a command, and needs one; here it is {command!r:.80}"
     try:
         _phrase(row)
     except (re.error, OverflowError) as error:

@@ -264,7 +264,7 @@ class CommandCaller:
         tool = next(one for one in data_table("pawl.agent", "command_tools.toml")["tool"] if one["name"] == call.tool)
         words = _words(tool, call.arguments)
         if any(map(_NUL_OR_HALF_A_LETTER.search, words)):
-            return failure("the arguments are wrong; a character in them is none that a command can be given")
+            return failure("the arguments are wrong; a character in them cannot be given to a command")
         if "asks" in tool and self.may_promote:
             words[1:1] = tool.get("unasked", ())
         elif self.takes_back(str(call.arguments.get("request", ""))):

@@ -147,7 +147,7 @@ def load_roles(directories: Sequence[Folder] = ()) -> Mapping[str, Role]:
             continue
         name, table = path.removesuffix(".toml"), _read(read, source, mistakes)
         if not _NAME.fullmatch(name):
-            mistakes.append(f"{source}: the name of a role is made of small letters, digits and _, not {name!r}")
+            mistakes.append(f"{source}: the name of a role must be lowercase letters, digits and _, not {name!r}")
         elif table is not None:
             files[name] = (source, table)
     names = frozenset(built_in) | files.keys()

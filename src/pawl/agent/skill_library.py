@@ -239,7 +239,7 @@ def listed_words(given: object) -> tuple[str, ...] | None:
 def _faults(skill: Skill) -> Iterable[str]:
     given = skill.says("name")
     if not _NAME.fullmatch(skill.name) or len(skill.name) > LONGEST_NAME:
-        yield f"the folder's name {skill.name!r} is not of small letters, digits and single hyphens, at most 64"
+        yield f"the folder name {skill.name!r} must be lowercase letters, digits and single hyphens, at most 64"
     if given != skill.name:
         yield f"its name {given!r} is not that of its folder" if given else "it has no name"
     if not skill.description:

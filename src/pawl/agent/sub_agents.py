@@ -107,7 +107,7 @@ def _agent(name: str, text: str, source: str) -> SubAgent | AgentFault:
     turns = str(fields.get("maxTurns", "1"))
     wrong = ""
     if not _NAME.fullmatch(name):
-        wrong = f"the name {name!r} is not made of small letters, digits and hyphens"
+        wrong = f"the name {name!r} must be lowercase letters, digits and hyphens"
     elif name in set(RoleName):
         wrong = f"{name!r} is a role of Pawl's own"
     elif not description or not body.strip():
@@ -120,7 +120,7 @@ def _agent(name: str, text: str, source: str) -> SubAgent | AgentFault:
         wrong = f"maxTurns must be a number from 1 on, not {turns!r}"
     words = {field: listed_words(fields.get(field, ())) for field in ("tools", "disallowedTools", "skills")}
     for field in (field for field, given in words.items() if given is None):
-        wrong = wrong or f"{field} must be a text or a list of texts; it is left out, as it may have too much otherwise"
+        wrong = wrong or f"{field} must be a text or a list of texts; it is left out: it could otherwise do too much"
     if wrong:
         return AgentFault(source, "; ".join((wrong, *faults)))
     named, denied, skills = (words[field] or () for field in words)

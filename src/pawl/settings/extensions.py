@@ -68,7 +68,7 @@ def extension_settings(config: Config) -> ExtensionSettings:
     read = reader.table(ExtensionSettings, config.tables.extensions, "extensions") or ExtensionSettings()
     for name in read.tools:
         if not _NAME.fullmatch(name):
-            reader.mistakes.append(f"{name!r:.80} is not a valid tool name: small letters, digits and _")
+            reader.mistakes.append(f"{name!r:.80} is not a valid tool name: lowercase letters, digits and _")
         elif name in allowances().tools:
             reader.mistakes.append(f"{name!r} is a tool of Pawl's own")
     reader.check(str(config.file))

@@ -224,7 +224,7 @@ def test_what_is_wrong_is_answered_and_the_server_goes_on(pawl: Pawl):
         assert tried["isError"]
         assert client.call("run", command=["--net", "true"])["isError"]
         for odd in ("a\0b", "\ud800"):
-            assert "none that a command can be given" in client.call("locate", text=odd)["content"][0]["text"]
+            assert "cannot be given to a command" in client.call("locate", text=odd)["content"][0]["text"]
         client.send({"id": [1], "result": {}})
         client.send({"method": "notifications/cancelled", "params": {"requestId": {}}})
         assert client.ask("ping", {})["result"] == {}

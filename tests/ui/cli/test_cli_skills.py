@@ -117,7 +117,7 @@ def test_every_fault_of_a_skill_is_told(project: Project):
     said = pawl("skills", "check")
     assert said.code == 52
     for words in (
-        "small letters",
+        "lowercase letters",
         "'other' is not that of its folder",
         "no description",
         "not YAML",

@@ -64,7 +64,7 @@ def test_a_baseline_sets_old_findings_apart(project: Project):
     pawl = project({**GREEN, "app.py": WRONG, "test_more.py": MORE})
     assert pawl("verify").code == 1
     set_now = pawl("verify", "--set-baseline")
-    assert (set_now.code, set_now.lines[-1]) == (0, "baseline set: 1 findings are old from now on")
+    assert (set_now.code, set_now.lines[-1]) == (0, "baseline set: 1 finding, old from now on")
     told = pawl.json("verify")
     assert (told["accepted"], told["baseline"]) == (True, True), told["unproved"]
     assert {step["step"]: step["old"] for step in told["steps"]}["tests"] == 1

@@ -267,7 +267,7 @@ def for_each_file(shop: Project, pattern: str, text: str) -> list[str]:
     try:
         fits = re.compile(path_expression(os.fsencode(pattern.removeprefix("./"))), re.DOTALL)
     except ValueError as error:
-        raise UsageError(f"{pattern!r} is no pattern: {error}", advice="such as 'src/**/*.py'") from error
+        raise UsageError(f"{pattern!r} is not a pattern: {error}", advice="such as 'src/**/*.py'") from error
     found = [one.path for one in source_files(shop).stamps() if fits.fullmatch(os.fsencode(one.path))]
     if not found:
         raise UsageError(f"no file of the workspace is named by {pattern!r}", advice="quote it: 'src/**/*.py'")

@@ -127,7 +127,7 @@ def _order(row: Mapping[str, Any], home: str, state: Path) -> tuple[RunRequest, 
     try:
         order = order_of(row["request"])
         if not all(Decimal(str(one)).is_finite() for one in order.budget.values()):
-            raise ValueError("its budget is no amount")
+            raise ValueError("its budget is not an amount")
     except (ValueError, ArithmeticError, RecursionError, UsageError) as error:
         return RunRequest(text="?"), f"its request cannot be read: {error}"
     if not _QUEUE.fullmatch(row["queue"]) or (row["run"] is not None and not _RUN.fullmatch(row["run"])):

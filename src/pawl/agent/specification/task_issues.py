@@ -193,7 +193,7 @@ def _lines(issue: TaskIssue, name: str, ids: Mapping[str, str]) -> Iterator[str]
             lost = [one for one in _IDS.findall(text) if one not in ids]
             if lost:
                 raise UsageError(
-                    f"{issue.title!r} depends on {lost[0]}, which is no task here and no issue that is imported",
+                    f"{issue.title!r} depends on {lost[0]}, which is neither a task here nor an imported issue",
                     advice="export that one too, or take it out of the body",
                 )
             text = _IDS.sub(lambda found: ids[found[0]], text)

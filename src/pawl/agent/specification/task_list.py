@@ -151,7 +151,7 @@ def read_tasks(text: str, where: str = "tasks.md") -> TaskList:
             path for path in one.files if path.startswith(("/", "~")) or "\\" in path or ".." in path.split("/")
         ]:
             raise UsageError(
-                f"{where}:{one.line}: {one.id} names {odd[0]!r}, which is no path of the workspace",
+                f"{where}:{one.line}: {one.id} names {odd[0]!r}, which is not a path in the workspace",
                 advice="write it relative to the workspace, with slashes",
             )
     return TaskList(text=text, tasks=tasks, unnumbered=tuple(reader.unnumbered), title=reader.title)

@@ -182,7 +182,7 @@ def as_markdown(plan: ExecutionPlan, tasks: TaskList, name: str) -> str:
         "",
         f"<!-- tasks: {tasks.digest} -->",
         "Made from tasks.md by `pawl spec orchestrate`, and followed by `pawl spec execute`: move a task into a later",
-        "wave if you like. Change the tasks themselves in tasks.md, and make the plan anew.",
+        "wave if you like. Change the tasks themselves in tasks.md, then make the plan again.",
         "",
         f"{len(plan.tasks)} tasks in {len(waves)} waves, at most {max(map(len, waves))} side by side. "
         f"Estimate: {plan.tokens:,} tokens",

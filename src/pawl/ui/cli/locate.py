@@ -55,7 +55,7 @@ def locate(shop: Project, call: Call) -> int:
     with open_librarian(shop, shows=everything) as librarian:
         left = librarian.refresh().left
         if left:
-            call.aside.say(f"{left:,} files are not indexed yet; run the command again to index more")
+            call.aside.say(f"files not indexed yet: {left:,}; run the command again to index more")
         hits = librarian.locate(query, options.top)
         empty = not hits and librarian.is_empty
     if options.json:

@@ -253,7 +253,7 @@ def _execute(shop: Project, call: Call) -> int:
 
     options = call.options
     if options.parallel is not None:
-        check_range("--parallel", options.parallel, 1, 64, "without it, as many as the machine carries")
+        check_range("--parallel", options.parallel, 1, 64, "without it, as many as suit the machine")
     if sum((options.wave is not None, bool(options.task), options.resume)) > 1:
         raise UsageError("--wave, --task and --resume cannot be used together", advice="give one of them")
     if options.queued and options.parallel is not None:

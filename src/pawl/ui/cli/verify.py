@@ -13,7 +13,7 @@ from pawl.ui.cli.encoder import EXIT_UNVERIFIED, Json, picked
 from pawl.ui.cli.parser import Command, install_option, seconds_option, test_option
 from pawl.ui.screen.renderer import AS_BEFORE, MARKS
 from pawl.ui.screen.run_report import verdict_line
-from pawl.ui.screen.screen import Screen, brief
+from pawl.ui.screen.screen import Screen, brief, counted
 
 if TYPE_CHECKING:
     from pawl.checks.project_facts import CheckKind
@@ -150,10 +150,10 @@ def _finding(finding: Diagnostic) -> list[str]:
 def _tell_end(report: VerifyReport, call: Call) -> None:
     old = sum(len(verdict.old) for verdict in report.verdicts)
     if old:
-        call.out.hint(f"{old} findings of the baseline are not shown")
+        call.out.hint(f"not shown: {counted(old, 'finding')} of the baseline")
     if call.options.set_baseline:
         count = sum(len(verdict.findings) for verdict in report.verdicts)
-        call.out.say(f"baseline set: {count} findings are old from now on")
+        call.out.say(f"baseline set: {counted(count, 'finding')}, old from now on")
     else:
         judgement = report.judgement
         for line in (*verdict_line(judgement.verdict, judgement.refused or judgement.unproved), *judgement.notes):

@@ -407,7 +407,9 @@ class EditorSession:
     def _write(self, merged: dict[str, str]) -> None:
         for path, text in merged.items():
             if not self.editor.write(os.path.join(self.session.shop.workspace, path), text):
-                self.writer.text(f"! your unsaved edits of {path} are in the editor alone; it holds the old text")
+                self.writer.text(
+                    f"! the editor did not take the merged text of {path}: it has the old one with your edits"
+                )
 
 
 def sessions_of(config: Config, folder: str) -> list[SessionInfo]:

@@ -36,9 +36,7 @@ NEXT = {
     "out_of_time": LESS.format("--seconds N"),
 }
 """What to do after such an end; after any other `ASK_ANEW`."""
-CLIMB_ON = (
-    "say more of what is wanted, or name a stronger model: pawl loop --model MODEL REQUEST; what was tried: pawl audit"
-)
+CLIMB_ON = "be more precise, or name a stronger model: pawl loop --model MODEL REQUEST; what was tried: pawl audit"
 CONTINUE = "say what to do differently, and continue with: pawl do -c REQUEST"
 
 

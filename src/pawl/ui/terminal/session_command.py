@@ -15,7 +15,7 @@ from pawl.ui.cli.call import Call
 from pawl.ui.cli.main import tell_recovery, tell_unread
 from pawl.ui.cli.parser import Command, continue_option, mixed, mode_options, model_option
 from pawl.ui.screen.approval import edited
-from pawl.ui.screen.screen import FoldingScreen, Screen, brief, one_line, short_path
+from pawl.ui.screen.screen import FoldingScreen, Screen, brief, counted, one_line, short_path
 from pawl.ui.terminal.actions import Actions
 from pawl.ui.terminal.commands import commands_of
 from pawl.ui.terminal.status import can_draw
@@ -90,7 +90,7 @@ def begin(sitting: TerminalSession) -> None:
     if files:
         trusted = is_trusted(config, shop.workspace)
         sitting.shared.trust = (
-            "trusted" if trusted else f"not trusted: {len(files)} files would configure Pawl (/trust)"
+            "trusted" if trusted else f"not trusted: {counted(len(files), 'file')} could configure Pawl (/trust)"
         )
     try:
         sitting.look_around()
