@@ -142,10 +142,10 @@ def fitted(text: str, schema: Mapping[str, object]) -> tuple[object, tuple[str, 
         value = read_json(body)
     except Unreadable as error:
         return None, (f"it is not JSON: {error}",)
-    return value, tuple(_schema_mistakes(value, schema, "result", 0))
+    return value, tuple(schema_mistakes(value, schema, "result"))
 
 
-def _schema_mistakes(value: object, schema: Mapping[str, Any], place: str, depth: int) -> Iterator[str]:
+def schema_mistakes(value: object, schema: Mapping[str, Any], place: str, depth: int = 0) -> Iterator[str]:
     if depth > _DEEPEST:
         yield f"{place}: it is nested too deep"
         return
@@ -173,7 +173,7 @@ def _of_array(value: list[object], schema: Mapping[str, Any], place: str, depth:
     items = schema.get("items")
     if isinstance(items, Mapping):
         for number, item in enumerate(value):
-            yield from _schema_mistakes(item, items, f"{place}[{number}]", depth + 1)
+            yield from schema_mistakes(item, items, f"{place}[{number}]", depth + 1)
 
 
 def _of_text(value: str, schema: Mapping[str, Any], place: str) -> Iterator[str]:
@@ -189,7 +189,7 @@ def _of_object(value: Mapping[str, object], schema: Mapping[str, Any], place: st
             yield f"{place}.{name}: missing"
     for name, inner in value.items():
         if name in fields:
-            yield from _schema_mistakes(inner, fields[name], f"{place}.{name}", depth + 1)
+            yield from schema_mistakes(inner, fields[name], f"{place}.{name}", depth + 1)
         elif schema.get("additionalProperties") is False:
             yield f"{place}.{name}: no such field"
 

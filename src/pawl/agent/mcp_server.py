@@ -15,6 +15,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import IO, Any
 
+from pawl.agent.contracts import schema_mistakes
 from pawl.core import __version__
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.text import one_line
@@ -159,15 +160,14 @@ class ToolServer:
     def _called(
         self, params: Mapping[str, Any], meta: Mapping[str, Any], number: object, *, modern: bool
     ) -> Mapping[str, Any]:
-        name, arguments = params.get("name"), params.get("arguments", {})
+        name, given = params.get("name"), params.get("arguments") or {}
         tool = self._tools.get(str(name))
         if tool is None:
             raise RpcError(_WRONG, f"there is no tool {name!r}")
-        known, required = tool["inputSchema"]["properties"], tool["inputSchema"].get("required", ())
-        wrong = set(required) - set(arguments) if isinstance(arguments, dict) else {"arguments"}
-        if wrong or (unknown := set(arguments) - set(known)):
-            what = f"missing: {', '.join(sorted(wrong))}" if wrong else f"unknown: {', '.join(sorted(unknown))}"
-            return failure(f"the arguments are wrong; {what}")
+        # Some clients write null for what is left out.
+        arguments = {key: one for key, one in given.items() if one is not None} if isinstance(given, dict) else given
+        if wrong := tuple(schema_mistakes(arguments, tool["inputSchema"], "arguments")):
+            return failure(f"the arguments are wrong; {'; '.join(wrong)}")
         token = meta.get("progressToken")
         call = ServedCall(tool=str(name), arguments=arguments, ask=partial(self._ask, params, meta, modern=modern))
         if token is not None:
@@ -175,6 +175,8 @@ class ToolServer:
         self._running[repr(number)] = call
         try:
             return self._call(call)
+        except OSError as error:
+            return failure(f"the call could not be carried out: {error.strerror}")
         finally:
             self._running.pop(repr(number), None)
 

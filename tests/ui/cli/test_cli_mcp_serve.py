@@ -217,8 +217,17 @@ def test_what_is_wrong_is_answered_and_the_server_goes_on(pawl: Pawl):
         assert client.ask("tools/call", {"name": "teleport"})["error"]["code"] == -32602
         wrong = client.ask("server/discover", {"_meta": {f"{META}protocolVersion": "1999-01-01"}})["error"]
         assert wrong["code"] == -32022 and "2026-07-28" in wrong["data"]["supported"]
-        assert "missing: text" in client.call("locate")["content"][0]["text"]
-        assert "unknown: rm" in client.call("history", rm="-rf")["content"][0]["text"]
+        for tool, arguments, told in (
+            ("locate", {}, "text: missing"),
+            ("history", {"rm": "-rf"}, "rm: no such field"),
+            ("locate", {"text": {"a": 1}}, "text: must be of type string, not dict"),
+            ("run", {"command": ["echo", 1]}, "command[1]: must be of type string, not int"),
+            ("locate", {"text": "x" * 200_000}, "Argument list too long"),
+        ):
+            refused = client.call(tool, **arguments)
+            assert refused["isError"] and told in refused["content"][0]["text"]
+        # Some clients write null for what is left out.
+        assert not client.call("locate", text="hello", top=None).get("isError")
         # No word of a client is an option of the command.
         tried = client.call("promote", entry="--allow-protected")
         assert tried["isError"]
