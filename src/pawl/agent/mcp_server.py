@@ -168,9 +168,8 @@ class ToolServer:
         arguments = {key: one for key, one in given.items() if one is not None} if isinstance(given, dict) else given
         if wrong := tuple(schema_mistakes(arguments, tool["inputSchema"], "arguments")):
             return failure(f"the arguments are wrong; {'; '.join(wrong)}")
-        token = meta.get("progressToken")
         call = ServedCall(tool=str(name), arguments=arguments, ask=partial(self._ask, params, meta, modern=modern))
-        if token is not None:
+        if (token := meta.get("progressToken")) is not None:
             call.progress = partial(self._progress, token)
         self._running[repr(number)] = call
         try:

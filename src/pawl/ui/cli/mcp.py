@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import sys
 import time
 from argparse import ArgumentParser
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pawl.core.errors import NotFound, UsageError
 from pawl.ui.cli.call import Call
@@ -209,29 +212,36 @@ def _asked(shop: Project, call: Call, known: KnownServer) -> tuple[Pin, dict[str
     return pin, told
 
 
-def _brief(one: object) -> dict[str, object]:
-    assert isinstance(one, dict)
-    return {"name": one["name"], "description": str(one.get("description", ""))}
+def _brief(one: Mapping[str, Any]) -> dict[str, object]:
+    schema = {"arguments": one["inputSchema"]} if "inputSchema" in one else {}
+    return {"name": one["name"], "description": str(one.get("description", "")), **schema}
 
 
 def _test(shop: Project, call: Call) -> int:
     known = _found(shop, call.options.name)
     if not _may_start(shop, known):
         raise UsageError(f"{known.name!r} is given {_more(known)}", advice=f"agree first: pawl mcp trust {known.name}")
-    _, told = _asked(shop, call, known)
+    pin, told = _asked(shop, call, known)
     if call.options.json:
         return call.emit(told)
     call.out.say(f"{told['server']}: protocol {told['protocol']}, answered in {told['seconds']} s")
-    _show(call, told)
+    _show(call, pin)
     return 0
 
 
-def _show(call: Call, told: dict[str, object]) -> None:
-    for kind in ("tools", "prompts"):
-        rows = told[kind]
-        assert isinstance(rows, list)
-        if rows:
-            call.out.table((kind, "for"), [(str(one["name"]), one["description"]) for one in rows], flexible=1)
+def _show(call: Call, pin: Pin) -> None:
+    for kind, every in (("tools", pin.tools), ("prompts", pin.prompts)):
+        rows = [(kind, "for"), *((one["name"], line) for one in every for line in described(one))]
+        width = max(len(name) for name, _ in rows)
+        for name, line in rows if every else ():
+            call.out.paragraph(f"{name:<{width}}  {line}")
+
+
+def described(one: Mapping[str, Any]) -> Iterator[str]:
+    """All that a model reads of a definition, for whoever is to agree to it; no arguments that are names alone."""
+    yield str(one.get("description") or one.get("title") or "")
+    if re.search(r"[ \\]", json.dumps(one.get("inputSchema"), separators=(",", ":"))):
+        yield f"its arguments: {json.dumps(one['inputSchema'], ensure_ascii=False)}"
 
 
 def _trust(shop: Project, call: Call) -> int:
@@ -254,7 +264,7 @@ def _trust(shop: Project, call: Call) -> int:
     pin, told = _asked(shop, call, known)
     changed = changed_definitions(before, pin) if before is not None else ""
     if not call.options.json:
-        _show(call, told)
+        _show(call, pin)
         if changed:
             call.out.say(f"since you agreed: {changed}", "yellow")
     agrees = call.options.yes or _says_yes(call, "agree to these?")

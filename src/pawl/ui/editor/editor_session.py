@@ -256,6 +256,7 @@ class EditorSession:
             return
         from pawl.agent.mcp_pins import keep_pin, pin_of
         from pawl.agent.tools.served_tools import RunningServer, definitions
+        from pawl.ui.cli.mcp import described
 
         shop = self.session.shop
         for name, known in known_servers(shop.config, shop.workspace).items():
@@ -267,7 +268,7 @@ class EditorSession:
             except PawlError as error:
                 self.writer.text(f"! the MCP server {name} is left out: {error.message}")
                 continue
-            tools = "\n".join(f"{one['name']}: {one.get('description', '')}" for one in pin.tools)
+            tools = "\n".join(f"{one['name']}: {line}" for one in pin.tools for line in described(one))
             title = f"offer the tools of the MCP server {name} to the model?"
             if self._agrees(f"mcp-{name}-{pin.digest[:16]}", title, "other", tools):
                 keep_pin(shop.config, shop.workspace, known, replace(pin, at=datetime.now(UTC).isoformat()))

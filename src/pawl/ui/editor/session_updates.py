@@ -6,22 +6,8 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from acp import helpers
+from acp import helpers, schema
 from acp.helpers import ToolCallContentVariant
-from acp.schema import (
-    AgentMessageChunk,
-    AgentPlanUpdate,
-    AgentThoughtChunk,
-    AvailableCommandsUpdate,
-    Cost,
-    SessionInfoUpdate,
-    ToolCallLocation,
-    ToolCallProgress,
-    ToolCallStart,
-    ToolKind,
-    UsageUpdate,
-    UserMessageChunk,
-)
 
 from pawl.agent.inbox import Event
 from pawl.core.change import BlobReader, ChangeSet, NodeKind
@@ -67,17 +53,17 @@ from pawl.settings import permission_rules
 from pawl.ui.screen.renderer import call_title, check_lines, climb_lines, is_for_pawl, said_lines
 
 Update = (
-    UserMessageChunk
-    | AgentMessageChunk
-    | AgentThoughtChunk
-    | ToolCallStart
-    | ToolCallProgress
-    | AgentPlanUpdate
-    | AvailableCommandsUpdate
-    | SessionInfoUpdate
-    | UsageUpdate
+    schema.UserMessageChunk
+    | schema.AgentMessageChunk
+    | schema.AgentThoughtChunk
+    | schema.ToolCallStart
+    | schema.ToolCallProgress
+    | schema.AgentPlanUpdate
+    | schema.AvailableCommandsUpdate
+    | schema.SessionInfoUpdate
+    | schema.UsageUpdate
 )
-KINDS: Mapping[permission_rules.ToolKind, ToolKind] = {
+KINDS: Mapping[permission_rules.ToolKind, schema.ToolKind] = {
     permission_rules.ToolKind.READS: "read",
     permission_rules.ToolKind.WRITES: "edit",
     permission_rules.ToolKind.RUNS: "execute",
@@ -130,9 +116,10 @@ class UpdateWriter:
             case CheckResult():
                 self._check(event)
             case Metered():
-                cost = None if event.cost is None else Cost(amount=float(event.cost), currency="USD")
+                cost = None if event.cost is None else schema.Cost(amount=float(event.cost), currency="USD")
                 size = max(event.context_window, event.context_tokens)
-                self._send(UsageUpdate(session_update="usage_update", used=event.context_tokens, size=size, cost=cost))
+                used = event.context_tokens
+                self._send(schema.UsageUpdate(session_update="usage_update", used=used, size=size, cost=cost))
             case _:
                 self._note(event)
 
@@ -252,9 +239,9 @@ class UpdateWriter:
                 changed, self._call, self._made = self._made, "", ChangeSet()
                 status = "failed" if answer.failed else "completed"
                 made = [*self._shown(changed), *text_content(answer.text)]
-                places = [ToolCallLocation(path=self._absolute(one.path)) for one in changed][:MOST_DIFFS] or None
+                where = [schema.ToolCallLocation(path=self._absolute(one.path)) for one in changed][:MOST_DIFFS] or None
                 self._send(
-                    helpers.update_tool_call(call.id, status=status, content=made, locations=places)  # type: ignore[arg-type]
+                    helpers.update_tool_call(call.id, status=status, content=made, locations=where)  # type: ignore[arg-type]
                 )
             case FilesChanged(changes=changes) if self._call:
                 self._made = changes
@@ -276,18 +263,19 @@ class UpdateWriter:
         if isinstance(path, str) and isinstance(old, str) and isinstance(new, str) and len(old + new) <= MOST_SHOWN:
             yield helpers.tool_diff_content(self._absolute(path), redacted(new), redacted(old))
 
-    def _locations(self, call: ToolCall) -> list[ToolCallLocation]:
+    def _locations(self, call: ToolCall) -> list[schema.ToolCallLocation]:
         given = call.arguments or {}
         path, line = given.get("path"), given.get("line")
         if not isinstance(path, str) or not path:
             return []
-        return [ToolCallLocation(path=self._absolute(path), line=line if isinstance(line, int) and line > 0 else None)]
+        known = line if isinstance(line, int) and line > 0 else None
+        return [schema.ToolCallLocation(path=self._absolute(path), line=known)]
 
     def _absolute(self, path: str) -> str:
         return os.path.join(self._workspace, safe_words(path))
 
 
-def kind_of(tool: str) -> ToolKind:
+def kind_of(tool: str) -> schema.ToolKind:
     kind = permission_rules.allowances().tools.get(tool)
     return "search" if tool in SEARCHES else KINDS.get(kind, "other") if kind is not None else "other"
 
