@@ -468,7 +468,7 @@ class Session:
         return edited(self.shop, given.patch)
 
     def _known(self, conversation: str) -> None:
-        if conversation != self.named and not any(one.id == conversation for one in self.conversations()):
+        if conversation not in {self.named, *(one.id for one in self.conversations())} - {""}:
             raise UnknownEntry(
                 f"there is no conversation {conversation!r} in this workspace",
                 advice="/resume in a session lists them; -c continues the last one",

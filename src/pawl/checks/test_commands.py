@@ -181,7 +181,7 @@ def told_places(shop: Project, words: str) -> tuple[str, ...]:
     return (*places.folders, *left_out) if left_out and places.folders else ()
 
 
-_PATH = re.compile(r"(?:[\w.-]+/)+(?:[\w-]+\.py)?|[\w-]+\.py")
+_PATH = re.compile(r"(?<![\w.-])(?:[\w.-]+/)+(?:[\w-]+\.py)?|(?<![\w-])[\w-]+\.py")
 
 
 def _holds_tests(path: Path) -> bool:

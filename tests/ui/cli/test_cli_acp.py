@@ -385,6 +385,9 @@ def test_wrong_input_of_an_editor_is_an_error_that_says_what_to_do(project: Proj
             for cwd, said in (("not/absolute", "not an absolute path"), ("/nowhere/at/all", "nowhere")):
                 with pytest.raises(RequestError, match=said):
                     await agent.new_session(cwd=cwd)
+            for session in ("", "nobody"):
+                with pytest.raises(RequestError, match="there is no conversation"):
+                    await agent.load_session(cwd=str(workspace), session_id=session)
             session = (await agent.new_session(cwd=str(workspace))).session_id
             with pytest.raises(RequestError, match="no model is configured") as refused:
                 await agent.prompt(session_id=session, prompt=[helpers.text_block("explain after")])
@@ -489,8 +492,10 @@ def test_without_an_editor_it_says_who_starts_it(pawl: Pawl, tmp_path: Path):
         with open(given, "rb") as file:
             done = subprocess.run([*PAWL, "acp"], stdin=file, capture_output=True, text=True, check=False)
         assert done.returncode == 42 and "let your editor start it" in done.stderr, done
-    done = subprocess.run([*PAWL, "acp"], input="no message\n", capture_output=True, text=True, check=False)
-    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done
+    greeting = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\n'
+    said = f"no message\n[]\nnull\n5\n{greeting}"
+    done = subprocess.run([*PAWL, "acp"], input=said, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr, '"protocolVersion":1' in done.stdout) == (0, "", True), done
 
 
 def test_an_editor_that_leaves_while_the_index_is_made_sees_no_traceback(project: Project):

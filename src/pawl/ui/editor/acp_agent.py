@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
-from acp import PROTOCOL_VERSION, RequestError, helpers, run_agent, schema
+from acp import PROTOCOL_VERSION, RequestError, helpers, run_agent, schema, stdio_streams
+from acp.core import DEFAULT_STDIO_BUFFER_LIMIT_BYTES
 from acp.interfaces import Client
 
 from pawl.agent.attachments import media_type
@@ -29,7 +30,6 @@ from pawl.workspace.mcp_settings import McpServer
 from pawl.workspace.paths import clean, find_workspace
 
 T = TypeVar("T")
-Options = list[schema.SessionConfigOptionSelect | schema.SessionConfigOptionBoolean]
 SETUP = schema.AuthMethodAgent(
     id="setup",
     name="pawl setup",
@@ -41,7 +41,6 @@ STOPS: dict[str, schema.StopReason] = {
     "refused": "refusal",
 }
 """How the protocol calls the ends of a talk."""
-FILE = "file"
 
 
 def serve(config: Config) -> None:
@@ -54,10 +53,20 @@ def serve(config: Config) -> None:
 async def _serve(config: Config) -> None:
     agent = AcpAgent(config)
     try:
+        lines, out = await stdio_streams(limit=DEFAULT_STDIO_BUFFER_LIMIT_BYTES)
+        lines.__class__ = ObjectLines
         # It fits by its methods; the protocol's class asks for those that are not offered too.
-        await run_agent(cast(Any, agent), use_unstable_protocol=True)
+        await run_agent(cast(Any, agent), out, lines, use_unstable_protocol=True)
     finally:
         await agent.close()
+
+
+class ObjectLines(asyncio.StreamReader):
+    """What an editor says. The library of the protocol ends at a message that is no object, and passes over none."""
+
+    async def readuntil(self, separator: Any = b"\n") -> bytes:
+        line = await super().readuntil(separator)
+        return line if line.lstrip().startswith(b"{") else b"\n"
 
 
 class EditorConnection:
@@ -75,9 +84,7 @@ class EditorConnection:
         return self._wait(self._asked(question)) or ""
 
     def unsaved(self, path: str) -> str | None:
-        if not self._agent.reads:
-            return None
-        return self._wait(self._read(path))
+        return self._wait(self._read(path)) if self._agent.reads else None
 
     def write(self, path: str, text: str) -> bool:
         return self._agent.writes and self._wait(self._written(path, text)) is True
@@ -150,11 +157,7 @@ class AcpAgent:
                 self.outgoing.task_done()
 
     async def initialize(
-        self,
-        protocol_version: int,
-        client_capabilities: schema.ClientCapabilities | None = None,
-        client_info: schema.Implementation | None = None,
-        **_: Any,
+        self, protocol_version: int, client_capabilities: schema.ClientCapabilities | None = None, **_: Any
     ) -> schema.InitializeResponse:
         files = client_capabilities.fs if client_capabilities is not None else None
         if files is not None:
@@ -357,16 +360,14 @@ def _picture(name: str, data: str) -> tuple[str, bytes]:
     except ValueError as error:
         raise RequestError(-32602, f"{name} is not in base64") from error
     if not media_type(content):
-        raise RequestError(
-            -32602, f"{name} is not text, a picture (PNG, JPEG, GIF, WebP) or a PDF: Pawl reads only these"
-        )
+        raise RequestError(-32602, f"{name} is not text, a picture (PNG, JPEG, GIF, WebP) or a PDF")
     return name.rpartition("/")[2], content
 
 
 def _inside(uri: str, workspace: str) -> str:
     """The path of a file of the workspace; empty for anything else."""
     parts = urlsplit(uri)
-    if parts.scheme != FILE:
+    if parts.scheme != "file":
         return ""
     try:
         return clean(unquote(parts.path), root=workspace)
@@ -390,7 +391,7 @@ def _modes(one: EditorSession) -> schema.SessionModeState:
     return schema.SessionModeState(current_mode_id=one.choices.mode_word, available_modes=known)
 
 
-def _options(one: EditorSession) -> Options:
+def _options(one: EditorSession) -> list[Any]:
     """Mode, model and reasoning are the user's, and so is when they are asked."""
     chosen = one.choices
     models = dict.fromkeys(one.models, "")
@@ -402,7 +403,7 @@ def _options(one: EditorSession) -> Options:
     ]
     if models:
         made.insert(1, _option("model", "Model", one.model, models, "model"))
-    return list(made)
+    return made
 
 
 def _option(
