@@ -108,6 +108,7 @@ def test_a_run_that_works_shows_thoughts_folded_is_steered_queued_stopped_and_re
     tab.css(".toast").having("said to the run").seen()
     # On a small screen nothing that is said in passing lies over what is typed and its buttons.
     tab.size(360)
+    tab.css(".app:not(.wide) #request").seen()
     assert tab.evaluate(COVERED) == []
     tab.size(1280)
     tab.css("#request").fill("and then rest")
