@@ -133,6 +133,9 @@ def test_of_tests_that_are_named_come_these_and_the_code_that_they_are_about(lar
     assert "## shop/prices.py" in text and "test_prices.py (" not in text
     with ToolSession(larger) as desk:
         assert read_ahead(desk.files, words) == ["tests/test_prices.py:4-8"]
+        for dotted in ("tests.test_prices.Prices.test_rounded", "test_prices.test_rounded"):
+            assert read_ahead(desk.files, f"{dotted} fails.") == ["tests/test_prices.py:4-8"]
+        assert read_ahead(desk.files, "tests.test_none.test_rounded fails after shop.mail.send") == []
         assert read_ahead(desk.files, "tests/test_prices.py fails") == ["tests/test_prices.py"]
         named = "src/list.test.ts > the list > is empty at first fails"
         assert read_ahead(desk.files, named) == ["src/list.test.ts:2-4"]

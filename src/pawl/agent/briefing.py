@@ -92,11 +92,18 @@ def read_ahead(files: Files, text: str, *, named: bool = True) -> list[str]:
     ][:MOST_ATTACHED]
     whole = {one.partition(":")[0] for one in given}
     found: list[str] = []
-    for path in mentioned(text) if named else ():
+    for path in (*mentioned(text), *_dotted(text)) if named else ():
         lines = None if path in whole else line_count(files, path)
         tests = _named_tests(files, path, text) if lines is not None and is_test(path) else []
         found += tests or ([path] if lines is not None and lines <= MOST_LINES else [])
     return given + found[:MOST_MENTIONED]
+
+
+def _dotted(text: str) -> Iterator[str]:
+    """Where the file of a test may be that is named as unittest names it: `package.module.Class.test_name`."""
+    for name in re.findall(r"(?<![\w./])(?:[a-z_]\w*\.)+(?:[A-Z]\w*\.)?(?=test)\w+", text)[:MOST_MENTIONED]:
+        path = re.split(r"\.(?=[A-Z])|\.\w+$", name)[0].replace(".", "/") + ".py"
+        yield from filter(is_test, (path, f"tests/{path}", f"test/{path}"))
 
 
 def _named_tests(files: Files, path: str, text: str) -> list[str]:
