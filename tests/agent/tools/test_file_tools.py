@@ -255,6 +255,13 @@ def test_a_read_that_fails_says_how_and_what_next(tools: ToolRegistry, arguments
     assert result.advice
 
 
+def test_a_path_that_is_not_there_is_told_where_files_of_that_name_are(tools: ToolRegistry, workspace: Path):
+    (workspace / "docs").mkdir()
+    (workspace / "docs" / "README.md").write_text("x\n")
+    assert failure(tools.call("file_read", {"path": "doc/readme.md"})).advice == "there is 'README.md', 'docs/README.md'"
+    assert failure(tools.call("file_read", {"path": "doc/none.md"})).advice == "search for it, or create it"
+
+
 @pytest.mark.spec("A15", "B13")
 def test_secret_and_large_files_are_refused_without_a_byte_of_them(tools: ToolRegistry, workspace: Path):
     (workspace / ".env").write_text("TOKEN=canary\n")

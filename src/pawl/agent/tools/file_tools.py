@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Annotated, ClassVar
 
 from pawl.agent.skill_library import skill_named
@@ -52,7 +53,11 @@ class FileLines:
 
 
 def file_read(ports: Ports, given: FileRead) -> FileLines:
-    lines = ports.editor().read(given.path).lines
+    try:
+        lines = ports.editor().read(given.path).lines
+    except NotFound as error:
+        error.advice = _namesakes(ports, given.path) or error.advice
+        raise
     end = len(lines) if given.end is None else min(given.end, len(lines))
     if (lines and given.start > len(lines)) or (given.end is not None and given.end < given.start):
         raise BadArguments(
@@ -61,6 +66,14 @@ def file_read(ports: Ports, given: FileRead) -> FileLines:
         )
     chosen = _bounded(lines[given.start - 1 : end], ports.limits)
     return FileLines(path=given.path, start=given.start, lines=chosen, total=len(lines), numbered=given.numbered)
+
+
+def _namesakes(ports: Ports, path: str) -> str:
+    """The files of the same name in other folders, or spelt with other letters."""
+    name = path.rpartition("/")[2].lower()
+    every = filter(ports.shows, ports.files.walk())
+    found = list(islice((one for one in every if one.lower().rpartition("/")[2] == name), 3))
+    return f"there is {', '.join(map(repr, found))}" if found else ""
 
 
 def _bounded(lines: tuple[str, ...], limits: ToolLimits) -> tuple[str, ...]:
