@@ -191,12 +191,6 @@ class _BuiltIn(Mapping[str, Role]):
 _BUILT_IN = _BuiltIn()
 
 
-def role_mistakes(name: str, text: str) -> tuple[str, ...]:
-    """Every mistake of a role file's text, read as one that comes with Pawl."""
-    role, found = _role(name, name, tomllib.loads(text), frozenset(RoleName))
-    return tuple(found) if role is None else check_examples(role)
-
-
 def _read(read: Callable[[], str], source: str, mistakes: list[str]) -> Table | None:
     try:
         return read_toml(read())

@@ -236,7 +236,7 @@ def test_a_rejected_change_is_kept_and_a_question_that_was_called_off_can_be_ans
 
     played(work)
     assert (pawl.workspace / "app.py").read_text() == FILES["app.py"]
-    assert "not done: rejected; nothing was changed" in editor.said and "waits for your approval" in editor.said
+    assert "not done: rejected; nothing was promoted" in editor.said and "waits for your approval" in editor.said
     assert pawl("approve", "--yes").code == 0
     assert (pawl.workspace / "app.py").read_text() == RIGHT
 

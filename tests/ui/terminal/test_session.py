@@ -224,7 +224,7 @@ def test_some_hunks_are_taken_a_change_is_edited_another_rejected_with_a_reason(
         seen.type("n\r")
         seen.expect("why? [Enter: no reason]")
         seen.type("not wanted\r")
-        seen.expect("not done: rejected: not wanted; nothing was changed")
+        seen.expect("not done: rejected: not wanted; nothing was promoted")
         seen.enter("what now?")
         seen.expect("I leave it.")
         seen.enter("add a fifth file five.txt")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
 from typing import Annotated, ClassVar
 
 from pawl.agent.skill_library import skill_named
@@ -71,9 +70,8 @@ def file_read(ports: Ports, given: FileRead) -> FileLines:
 def _namesakes(ports: Ports, path: str) -> str:
     """The files of the same name in other folders, or spelt with other letters."""
     name = path.rpartition("/")[2].lower()
-    every = filter(ports.shows, ports.files.walk())
-    found = list(islice((one for one in every if one.lower().rpartition("/")[2] == name), 3))
-    return f"there is {', '.join(map(repr, found))}" if found else ""
+    found = [one for one in filter(ports.shows, ports.files.walk()) if one.lower().rpartition("/")[2] == name]
+    return f"there is {', '.join(map(repr, found[:3]))}" if found else ""
 
 
 def _bounded(lines: tuple[str, ...], limits: ToolLimits) -> tuple[str, ...]:

@@ -210,7 +210,8 @@ def _tell_not_done(report: Report, out: Screen) -> None:
     elif report.trouble is not None:
         why = report.trouble.message
     word = "made but unverified" if report.delivery is DeliveryState.UNVERIFIED else "not done"
-    out.say(f"{word}{f': {why}' if why else ''}; nothing was changed", "bold")
+    stands = "nothing was changed" if report.kept is None else "nothing was promoted"
+    out.say(f"{word}{f': {why}' if why else ''}; {stands}", "bold")
     advice = report.trouble.advice if report.trouble is not None else ""
     if advice:
         out.hint(advice)
