@@ -258,7 +258,9 @@ def test_a_read_that_fails_says_how_and_what_next(tools: ToolRegistry, arguments
 def test_a_path_that_is_not_there_is_told_where_files_of_that_name_are(tools: ToolRegistry, workspace: Path):
     (workspace / "docs").mkdir()
     (workspace / "docs" / "README.md").write_text("x\n")
-    assert failure(tools.call("file_read", {"path": "doc/readme.md"})).advice == "there is 'README.md', 'docs/README.md'"
+    assert (
+        failure(tools.call("file_read", {"path": "doc/readme.md"})).advice == "there is 'README.md', 'docs/README.md'"
+    )
     assert failure(tools.call("file_read", {"path": "doc/none.md"})).advice == "search for it, or create it"
 
 
