@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
-from pawl.agent.tools.tool_registry import Effect, Given, Ports, Tool, ToolPage
+from pawl.agent.tools.tool_registry import Effect, Given, Ports, Tool, ToolPage, ToolText
 from pawl.agent.tools.tool_schema import schema
 from pawl.core.errors import PermissionDenied, PolicyViolation, SecretRefused, ToolError
 from pawl.core.lazy_dataclass import dataclass
@@ -57,11 +57,6 @@ class ToolPorts:
     """For tools that run."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
-    text: str
-
-
 def built(name: str, own: OwnTool[Any], ports: Ports, *, permit: Permit, guard: Guard) -> Tool[Any]:
     """The tool over one bench. `guard` turns whatever its code raises into errors of Pawl's."""
     rules = _Rules(name, own.effect, permit)
@@ -69,7 +64,7 @@ def built(name: str, own: OwnTool[Any], ports: Ports, *, permit: Permit, guard: 
         files=ReadFiles(ports, rules), editor=JudgedEditor(ports, rules), runner=JudgedRunner(ports, rules)
     )
 
-    def run(given: object) -> _Said:
+    def run(given: object) -> ToolText:
         with guard():
             said = own.run(given, given_ports)
         if not isinstance(said, str):
@@ -77,7 +72,7 @@ def built(name: str, own: OwnTool[Any], ports: Ports, *, permit: Permit, guard: 
                 f"the tool {name!r} gave back {type(said).__name__}, not text",
                 advice="do it with another tool, and tell the user that this one is broken",
             )
-        return _Said(said)
+        return ToolText(said)
 
     return Tool(name=name, page=ToolPage(own.purpose, own.text), input=own.input, handler=run, effect=own.effect)
 

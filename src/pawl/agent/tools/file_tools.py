@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Annotated, ClassVar
 
 from pawl.agent.skill_library import skill_named
-from pawl.agent.tools.tool_registry import Ports, ToolLimits
+from pawl.agent.tools.tool_registry import Ports, ToolLimits, ToolText
 from pawl.code.code_model import Definition, Edited, EditType, FileOutline, LineEdit, Modification, Outline
 from pawl.core.errors import BadArguments, NotFound, NothingToDo
 from pawl.core.lazy_dataclass import dataclass
@@ -95,13 +95,8 @@ class ReadSkill:
     file: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SkillText:
-    text: str
-
-
-def read_skill(ports: Ports, given: ReadSkill) -> SkillText:
-    return SkillText(skill_named(ports.skills, given.name).read(given.file))
+def read_skill(ports: Ports, given: ReadSkill) -> ToolText:
+    return ToolText(skill_named(ports.skills, given.name).read(given.file))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -148,6 +148,13 @@ class ToolOutput(Protocol):
     def text(self) -> str: ...
 
 
+@dataclass(frozen=True, slots=True)
+class ToolText:
+    """A result that is nothing but text."""
+
+    text: str
+
+
 class Effect(StrEnum):
     """The effect of a tool on the bench, which decides whether it is called again after a time-out."""
 

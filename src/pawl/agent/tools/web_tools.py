@@ -15,7 +15,7 @@ from html import unescape
 from typing import Annotated
 from urllib.parse import urljoin, urlsplit
 
-from pawl.agent.tools.tool_registry import Build, Effect, Tool, page
+from pawl.agent.tools.tool_registry import Build, Effect, Tool, ToolText, page
 from pawl.core.display import safe_words
 from pawl.core.errors import BadArguments, NotFound, PermissionDenied, TimedOut, ToolError
 from pawl.core.lazy_dataclass import dataclass
@@ -63,11 +63,6 @@ class WebSearch:
     query: str
 
 
-@dataclass(frozen=True, slots=True)
-class WebText:
-    text: str
-
-
 def web_tools(config: Config) -> Mapping[str, Build]:
     """Those that the settings ask for."""
     wanted = web_settings(config)
@@ -91,7 +86,7 @@ def web_tools(config: Config) -> Mapping[str, Build]:
     return found
 
 
-def searched(query: str, wanted: WebSettings, environment: Mapping[str, str]) -> WebText:
+def searched(query: str, wanted: WebSettings, environment: Mapping[str, str]) -> ToolText:
     # What begins with a dash would be an option of the program's.
     words = [*wanted.search, f"{' ' * query.startswith('-')}{query}".replace("\0", " ")]
     env, nothing = host_variables(environment), subprocess.DEVNULL
@@ -107,10 +102,10 @@ def searched(query: str, wanted: WebSettings, environment: Mapping[str, str]) ->
         why = done.stderr.decode("utf-8", "replace").strip()[-300:]
         raise ToolError(f"the search failed with {done.returncode}: {why}", advice="go on without it")
     text = done.stdout[:MOST_BYTES].decode("utf-8", "replace")
-    return WebText(_HEAD.format("a search") + safe_words(text))
+    return ToolText(_HEAD.format("a search") + safe_words(text))
 
 
-def fetched(url: str, wanted: WebSettings) -> WebText:
+def fetched(url: str, wanted: WebSettings) -> ToolText:
     """The page as text. A host that it leads to is asked for by another call, so that it is judged too."""
     for _ in range(MOST_HOPS):
         status, headers, data = _asked(url, wanted)
@@ -119,7 +114,7 @@ def fetched(url: str, wanted: WebSettings) -> WebText:
             break
         then = urljoin(url, where)
         if web_host(then) != web_host(url):
-            return WebText(
+            return ToolText(
                 _HEAD.format(url) + f"it leads to another host: {safe_words(then)}\ncall web_fetch with that"
             )
         url = then
@@ -137,7 +132,7 @@ def fetched(url: str, wanted: WebSettings) -> WebText:
         text = data.decode("utf-8", "replace")
     shown = as_text(text) if "html" in kind else text
     cut = "\n[… the rest of the page was not read]" if len(data) >= MOST_BYTES else ""
-    return WebText(_HEAD.format(url) + safe_words(shown) + cut)
+    return ToolText(_HEAD.format(url) + safe_words(shown) + cut)
 
 
 def _asked(url: str, wanted: WebSettings) -> tuple[int, dict[str, str], bytes]:
