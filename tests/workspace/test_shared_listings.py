@@ -104,8 +104,9 @@ def test_walks_show_every_folder_as_it_stands(site: Site, monkeypatch: pytest.Mo
         first = [".gitignore", "a/one.py"]
         assert seen(shop, bench) == (first, first)
         later(site)
+        (site.workspace / ".gitignore").write_bytes(b"one.*\n")  # In place: no folder has changed.
+        assert seen(shop, bench) == ([".gitignore", "a/two.log"],) * 2
         site.write("a/three.py", b"3")
-        (site.workspace / ".gitignore").write_bytes(b"one.*\n")  # In place: its folder has not changed.
         assert seen(shop, bench) == ([".gitignore", "a/three.py", "a/two.log"],) * 2
         later(site)
         bench.files.write("a/own.py", b"4")
