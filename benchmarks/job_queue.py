@@ -3,7 +3,8 @@
 python benchmarks/job_queue.py [--jobs N] [--workspaces N] [--workers N] [--kills N] [--seed N] [--machines N]
                                [--dead SECONDS]  when a worker on a server is dead (30 is the default of Pawl, 3 here)
                                [--stops SHARE]   of the hits, those that stop a worker instead of killing it
-                               [--serial]
+                               [--serial]        also one after the other; with --workers 0 only that
+python benchmarks/job_queue.py --memory N        N runs carried by one worker: its memory and threads meanwhile
 python benchmarks/job_queue.py --overhead N      N runs bare and N through the queue, in one process, by turns
 python benchmarks/job_queue.py --rows N [--ended N] [--batch N]
                                                  a queue of N jobs, beside others that have ended: what adding,
@@ -271,13 +272,13 @@ def _pause(seconds: float) -> None:
     threading.Event().wait(seconds)
 
 
-def _memory(pid: int) -> int:
-    """Resident kilobytes."""
+def _memory(pid: int, what: str = "VmRSS") -> int:
+    """Resident kilobytes, or another number of that process."""
     try:
         text = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return 0
-    return next((int(line.split()[1]) for line in text.splitlines() if line.startswith("VmRSS")), 0)
+    return next((int(line.split()[1]) for line in text.splitlines() if line.startswith(what)), 0)
 
 
 def judged(site: Site, killer: Killer) -> int:
@@ -454,6 +455,30 @@ def overhead(options: argparse.Namespace) -> int:
     return 0
 
 
+def memory(options: argparse.Namespace) -> int:
+    """One real worker from its first run to its last."""
+    with tempfile.TemporaryDirectory(prefix="pawl-queue-") as room, served(options) as server:
+        site = Site.made(Path(room), options.workspaces, options.memory, "" if server is None else server.url)
+        site.add(options.memory)
+        words = [sys.executable, "-P", "-m", "pawl", "-C", str(site.workspaces[0]), "worker", "--drain"]
+        began = time.monotonic()
+        with site.opened() as (_, queue), (Path(room) / "errors.txt").open("w") as errors:
+            worker = subprocess.Popen(words, env=site.environment(), stdout=subprocess.DEVNULL, stderr=errors)
+            told, step = 0, max(1, options.memory // 20)
+            while worker.poll() is None:
+                ended = options.memory - queue.depth()
+                if ended >= told + step or (ended and not told):
+                    told = ended
+                    resident, threads = _memory(worker.pid), _memory(worker.pid, "Threads")
+                    files = len(os.listdir(f"/proc/{worker.pid}/fd"))
+                    print(f"{ended:5} runs: {resident / 1024:.1f} MB, {threads} threads, {files} files", flush=True)
+                _pause(0.2)
+            wrong = [one.id for one in queue.list() if one.outcome is not JobOutcome.DONE]
+        took = time.monotonic() - began
+        print(f"{took:.0f} s, load {os.getloadavg()[0]:.1f}; not done: {wrong}; wrong trees: {site.wrong_trees()}")
+    return 0
+
+
 def scaling(options: argparse.Namespace) -> int:
     """The same runs with one worker and with four, by turns."""
     walls: dict[int, list[float]] = {1: [], 4: []}
@@ -598,6 +623,7 @@ def main() -> int:
     parser.add_argument("--ended", type=int, default=0, metavar="N")
     parser.add_argument("--wait", type=int, default=0, metavar="MS")
     parser.add_argument("--overhead", type=int, metavar="N")
+    parser.add_argument("--memory", type=int, metavar="N")
     parser.add_argument("--rows", type=int, metavar="N")
     parser.add_argument("--simulate", metavar="CLAIM,END,LOOK")
     parser.add_argument("--batch", type=int, default=10_000, metavar="N")
@@ -608,6 +634,8 @@ def main() -> int:
         return simulate(options)
     if options.overhead:
         return overhead(options)
+    if options.memory:
+        return memory(options)
     if options.scaling:
         return scaling(options)
     return rows(options) if options.rows else min(1, story(options))

@@ -184,6 +184,21 @@ def test_a_proof_that_passes_without_the_task_does_not_prove_it(story: SpecStory
 
 
 @pytest.mark.spec("E11")
+def test_a_task_may_write_what_its_proof_runs_and_what_it_is_told_to_configure(story: SpecStory):
+    tasks = (
+        "## Phase 1: Program\n"
+        '- [ ] T001 [P] The package in kinds/__init__.py\n  - Proof: `python3 -c "import kinds"`\n'
+        "- [ ] T002 [P] The program in program.py\n  - Proof: `python3 program.py`\n"
+        "- [ ] T003 [P] The build in vite.config.ts\n"
+    )
+    files = {"T001": "kinds/__init__.py", "T002": "program.py", "T003": "vite.config.ts"}
+    texts = {"T001": "KINDS = ()\n", "T002": "print('Hello')\n", "T003": "export default {};\n"}
+    begun(story, tasks, *(turn for task in files for turn in write((files[task], texts[task]), user=f"{task}: ")))
+    said = story.spec("execute")
+    assert said.code == 0 and standings(story) == {"T001": "proved", "T002": "proved", "T003": "done"}, said
+
+
+@pytest.mark.spec("E11")
 def test_a_task_whose_change_was_promoted_and_undone_is_done_again(story: SpecStory):
     story.lay({"shop.py": SHOP, "tests/test_shop.py": PASSES})
     tasks = (
