@@ -359,20 +359,22 @@ def story(options: argparse.Namespace) -> int:
         return judged(site, killer) + (len(serial(site, options)) if options.serial else 0)
 
 
-def serial(site: Site, options: argparse.Namespace) -> list[str]:
-    """The same requests one after the other, without a queue: where their trees are not those of the queue."""
+def serial(site: Site | None, options: argparse.Namespace) -> list[str]:
+    """The same requests one after the other, without a queue: where their trees are not those that were computed, nor
+    those of the queue."""
     with tempfile.TemporaryDirectory(prefix="pawl-queue-") as room:
         other = Site.made(Path(room), options.workspaces, options.jobs)
         began = time.monotonic()
         for number in range(options.jobs):
             bare(other, number)
-        differ = [
-            f"{mine.name}/{name}"
-            for mine, its in zip(site.workspaces, other.workspaces, strict=True)
-            for name in sorted({*os.listdir(mine), *os.listdir(its)})
-            if _content(mine / name) != _content(its / name)
-        ]
-        print(f"one after the other: {time.monotonic() - began:.0f} s; trees that differ: {differ[:20]}")
+        differ = other.wrong_trees()
+        for mine, its in zip(site.workspaces if site else (), other.workspaces, strict=site is not None):
+            names = sorted({*os.listdir(mine), *os.listdir(its)})
+            differ += [f"{mine.name}/{name}" for name in names if _content(mine / name) != _content(its / name)]
+        took, load_now = time.monotonic() - began, os.getloadavg()[0]
+        print(
+            f"{options.jobs} one after the other: {took:.0f} s, load {load_now:.1f}; trees that differ: {differ[:20]}"
+        )
         return differ
 
 
@@ -636,6 +638,8 @@ def main() -> int:
         return overhead(options)
     if options.memory:
         return memory(options)
+    if options.serial and not options.workers:
+        return min(1, len(serial(None, options)))
     if options.scaling:
         return scaling(options)
     return rows(options) if options.rows else min(1, story(options))

@@ -91,6 +91,8 @@ def test_tasks_that_share_a_file_or_import_one_another_are_not_in_one_wave():
     assert waves(tasks) == [["T001", "T002", "T003", "T005"], ["T004", "T006"]]
     # c imports m, and m imports b.
     assert waves(tasks, {"b.py": ["m.py"], "m.py": ["c.py"]}) == [["T001", "T002", "T005"], ["T003", "T004", "T006"]]
+    # Nothing imports d/f.py, which imports a.
+    assert waves(tasks, {"a.py": ["d/f.py"]}) == [["T001", "T002", "T003"], ["T004"], ["T005"], ["T006"]]
 
 
 @pytest.mark.spec("E11")

@@ -116,6 +116,24 @@ def test_tests_that_do_not_fail_for_want_of_their_code_are_not_ticked(story: Spe
 
 
 @pytest.mark.spec("E11", "A1")
+def test_a_task_answers_for_its_own_tests_whatever_the_documents_want_of_all(story: SpecStory):
+    documents = {
+        f"{FOLDER}/plan.md": "**Testing**: pytest\n",
+        ".specify/memory/constitution.md": "All tests MUST pass.\n",
+    }
+    story.lay(documents, "Plan")
+    tests = write(("tests/test_words.py", TEST_WORDS), user="T001: ") + write(
+        ("tests/test_lines.py", TEST_LINES), user="T003: "
+    )
+    more = "- [ ] T003 [P] Test of lines in tests/test_lines.py\n"
+    begun(
+        story, RED.replace("T001", "T001 [P]") + more + GREEN, *tests, *write(("stats/words.py", WORDS), user="T002: ")
+    )
+    said = story.spec("execute")
+    assert said.code == 0 and set(standings(story).values()) == {"proved"}, said
+
+
+@pytest.mark.spec("E11", "A1")
 def test_a_task_that_is_to_come_test_first_is_not_ticked_where_its_proof_passes_without_it(story: SpecStory):
     tasks = ONE.format("tests/test_words.py") + "  - Test first: yes\n"
     passes = ("tests/test_words.py", "def test_words():\n    assert 'a b'.split()\n")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pawl.agent.briefing import results_told, shown_diff
 from pawl.agent.context import LoopEnd, TurnInput
 from pawl.agent.delivery import UNCHANGED, doubt_unchecked, unchecked
-from pawl.agent.demands import demanded, has_further_wish, unclear, wishes
+from pawl.agent.demands import demanded, has_further_wish, leaves_tests, unclear, wishes
 from pawl.agent.intents import (
     LONG,
     IntentGuess,
@@ -126,8 +126,10 @@ def _left(bench: Workbench) -> tuple[tuple[str, ...], str]:
 
 
 def _ordered(bench: Workbench, changed: Collection[str]) -> Iterator[str]:
-    """What documents say of failing tests, where the request names them and they are not what was to be changed."""
-    for path in mentioned(bench.record.order.text):
+    """What documents say of failing tests, where the request names them, says nothing of these itself, and they are not
+    what was to be changed."""
+    request = bench.record.order.text
+    for path in () if leaves_tests(request) else mentioned(request):
         told = text(TreeFolder(bench.shop.tree), path) if is_prose(path) and path not in changed else ""
         demand = demanded(told)
         words = ", ".join(demand.files or demand.tests) or "all tests" if demand.all_tests or demand.files else ""

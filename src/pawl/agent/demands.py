@@ -138,6 +138,13 @@ _SPECIFICATION = re.compile(r"\bspecs/[\w./-]+")
 """Documents that say what is to be done; "spec" is also a word for a test."""
 
 
+def leaves_tests(request: str) -> bool:
+    """Whether a sentence says that failing tests may stay as they are."""
+    names = _names()
+    sentences = _SENTENCE.split(own_words(request))
+    return any(names["speaks"].search(one) and names["leaves"].search(one) for one in sentences)
+
+
 @functools.cache
 def unclear(request: str) -> str:
     """The first sentence that may be about failing tests and is read neither as a demand nor as none; else empty."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import functools
+import itertools
 import re
 import shlex
 from collections import Counter
@@ -264,10 +265,13 @@ def adds_tests_only(changes: ChangeSet) -> bool:
 def script_of(words: Sequence[str], request: str = "") -> str:
     """The file that a command runs, by itself or by an interpreter; empty where it is none, or the request, which has
     the command, is about that file."""
-    if not words or not is_named(words[0], _table().tests["interpreters"]):
+    table = _table().tests
+    if not words or not is_named(words[0], table["interpreters"]):
         script = words[0] if words and "/" in words[0] else ""
     else:
-        script = next((word for word in words[1:] if not word.startswith("-")), "") if "-m" not in words[1:2] else ""
+        options = [*itertools.takewhile(lambda word: word.startswith("-"), words[1:])]
+        inline = not is_named(words[0], table["shells"]) and not set(options).isdisjoint(table["inline"])
+        script = "" if inline else next(iter(words[1 + len(options) :]), "")
     return "" if request.count(script) > 1 else script
 
 

@@ -21,6 +21,8 @@ def request_for(spec: SpecFolder, task: SpecTask, leave: str = "") -> str:
     if places:
         parts.append("Scope:\n" + "\n".join(f"- {one}" for one in (*places, *["tests"] * (not task.red))))
     parts.append("Requirements:\n" + "\n".join(f"- {one}" for one in _requirements(spec, task, places, leave)))
+    # A plan that says "Testing: pytest" does not mean that this task makes those of the others pass.
+    parts.append("Constraints:\n- tests of other tasks: those may still fail")
     commands = [] if task.red else [one for one in task.proof if not is_path(one)]
     if commands:
         parts.append("Verification:\n" + "\n".join(f"- `{one}`" for one in commands))

@@ -411,11 +411,12 @@ class WaveExecutor:
         order, self.shop.stop = self.wish.order, self.cancel
         every = self.spec.tasks().tasks
         coming = frozenset(path for one in every if not one.done and one not in tasks for path in one.files)
+        lines = (line for one in tasks for line in self._record(one).order.text.splitlines())
         verifier = Verifier(
             shop=self.shop,
             test_command=order.test_command,
             commands=commands_of(tasks),
-            words=" ".join(path for one in tasks for path in tests_of(one)),
+            words="\n".join(dict.fromkeys(lines)),
             packages=PackagePolicy(install=order.install),
         )
         try:

@@ -132,8 +132,10 @@ def _clashes(tasks: Sequence[SpecTask], importers: Mapping[str, Iterable[str]]) 
     """Why two tasks do not run side by side; empty where they may."""
     touched = [one.touches for one in tasks]
     folders = [frozenset(one for one in some if one.endswith("/")) for some in touched]
+    # A file that nothing imports may import what another task changes.
+    files = importers.keys() | {path for some in importers.values() for path in some} if any(folders) else ()
     own = [
-        some | {path for path in importers if above and path.startswith(tuple(above))}
+        some | {path for path in files if above and path.startswith(tuple(above))}
         for some, above in zip(touched, folders, strict=True)
     ]
     reached = _reached(own, importers)
