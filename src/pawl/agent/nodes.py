@@ -519,6 +519,8 @@ def _nothing(bench: Workbench, work: Work) -> NodeOutcome:
         # All that was made is held back.
         record.keep(replace(record.data, held=()))
         return _refused(bench, *(f"{one.path}: {one.told}" for one in work.held))
+    if record.data.verified and record.work(WorkName.BENCH) and bench.works.has_moved():
+        return _refused(bench, "the same change was promoted meanwhile, and nothing is left of this one")
     # A change was asked for, and words are no change.
     how = "answered in words and " if record.data.ended in (LoopEnd.ANSWERED, LoopEnd.CUT_OFF) else ""
     how = "repeated itself, was stopped and " if record.data.ended == LoopEnd.STUCK else how

@@ -400,6 +400,23 @@ def test_changes_that_are_finished_at_the_same_time_are_promoted_one_over_the_ot
 
 @pytest.mark.whole
 @pytest.mark.spec("A4")
+def test_a_change_that_another_job_has_promoted_already_is_called_so(
+    repository: Pawl, tmp_path: Path, state_directory: Path
+):
+    for number in "12":
+        model = writer(tmp_path, "one")
+        assert repository("queue", "add", f"write one.txt, {number}", "--model", model).code == 0
+    with writer_lock(state_directory / "locks", f"{repository.workspace} landing"):
+        process = subprocess.Popen([*PAWL, "queue", "run", "--workers", "2"], cwd=repository.workspace)
+        _when_all_are_at("deliver", state_directory)
+    assert process.wait() == 1
+    told = sorted((one.standing, one.reason) for one in jobs_of(state_directory))
+    same = "the same change was promoted meanwhile, and nothing is left of this one"
+    assert told == [("done", ""), ("failed", same)] and len(repository.json("history")["entries"]) == 1
+
+
+@pytest.mark.whole
+@pytest.mark.spec("A4")
 def test_changes_are_promoted_in_the_order_in_which_they_were_finished(
     repository: Pawl, tmp_path: Path, state_directory: Path, monkeypatch: pytest.MonkeyPatch
 ):

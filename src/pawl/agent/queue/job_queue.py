@@ -118,10 +118,7 @@ def opened_queue(config: Config, store: Store, server: str) -> Iterator[JobQueue
     reached = QueueServer.at(server, config.environment.get(PASSWORD, ""))
     try:
         yield ServerQueue(
-            server=reached,
-            store=store,
-            home=home_of(config.state),
-            dead_seconds=queue_settings(config).dead_seconds,
+            server=reached, store=store, home=home_of(config.state), dead_seconds=queue_settings(config).dead_seconds
         )
     finally:
         reached.close()

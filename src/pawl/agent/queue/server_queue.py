@@ -23,16 +23,7 @@ from pawl.agent.queue.job_rows import job_of, moment_text, rank, seal, stored_te
 from pawl.agent.queue.queue_server import QueueServer, now
 from pawl.core.change import Lease
 from pawl.core.errors import QueueUnreachable, Refused, UnknownEntry, UsageError
-from pawl.core.job import (
-    ClaimTerms,
-    Job,
-    JobDependency,
-    JobEnd,
-    JobOutcome,
-    JobState,
-    NewJob,
-    QueueState,
-)
+from pawl.core.job import ClaimTerms, Job, JobDependency, JobEnd, JobOutcome, JobState, NewJob, QueueState
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import redacted_body
 from pawl.core.run import RunState
@@ -519,8 +510,7 @@ class ServerQueue:
             job = self.get(number)
             if job.state is not JobState.ENDED or job.outcome is JobOutcome.DONE:
                 raise Refused(
-                    f"job {number} is {job.standing}",
-                    advice="only a job that ended without being done can be retried",
+                    f"job {number} is {job.standing}", advice="only a job that ended without being done can be retried"
                 )
             run = job.run if job.run and self.store.runs.state(job.run) is RunState.WORKING else None
             self.server.rows(

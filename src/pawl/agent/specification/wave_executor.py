@@ -23,14 +23,7 @@ from pawl.agent.session import Session
 from pawl.agent.specification.spec_folder import SpecFolder
 from pawl.agent.specification.spec_state import SpecState, WaveRecord, has_delivered, run_state, spent, task_runs
 from pawl.agent.specification.task_list import SpecTask, TaskList
-from pawl.agent.specification.task_request import (
-    commands_of,
-    is_witnessed,
-    request_for,
-    tests_of,
-    unshown,
-    wanted_of,
-)
+from pawl.agent.specification.task_request import commands_of, is_witnessed, request_for, unshown, wanted_of
 from pawl.agent.specification.wave_jobs import WaveJobs
 from pawl.agent.specification.wave_memory import wave_notes
 from pawl.agent.specification.waves import PLAN, checkpoint, read_waves
@@ -465,21 +458,16 @@ class WaveExecutor:
     def _committed(
         self, report: WaveReport, tasks: tuple[SpecTask, ...], changes: ChangeSet, proof: _Proof
     ) -> WaveReport:
-        state, names = SpecState.of(self.spec), report.tasks
-        whole = {
-            one.id for one in read_waves(self.spec.read(PLAN), self.spec.tasks())[report.number - 1] if not one.done
-        }
-        title = (
-            checkpoint(report.number)
-            if whole <= set(names)
-            else f"[CHECKPOINT] Wave {report.number}: {', '.join(names)}"
-        )
+        state, names, number = SpecState.of(self.spec), report.tasks, report.number
+        wave = read_waves(self.spec.read(PLAN), self.spec.tasks())[number - 1]
+        whole = {one.id for one in wave if not one.done} <= set(names)
+        title = checkpoint(number) if whole else f"[CHECKPOINT] Wave {number}: {', '.join(names)}"
         body = "\n".join(f"{one.id} {one.what}" for one in tasks)
         ticked = self.spec.tasks().ticked(set(names)).encode("utf-8", "surrogateescape")
-        bank = bank_contents(self.shop, wave_notes(self.spec, report.number, tasks))
+        bank = bank_contents(self.shop, wave_notes(self.spec, number, tasks))
         changes = changes.then(self.shop.writing({f"{self.spec.path}/tasks.md": ticked, **bank}))
         record = WaveRecord(
-            number=report.number,
+            number=number,
             tasks=names,
             run=new_run_id(),
             base=self._head(),

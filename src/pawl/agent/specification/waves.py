@@ -55,9 +55,7 @@ class ExecutionPlan:
 
 
 def planned(
-    tasks: Sequence[SpecTask],
-    importers: Mapping[str, Iterable[str]],
-    size: Callable[[str], int] = lambda path: 0,
+    tasks: Sequence[SpecTask], importers: Mapping[str, Iterable[str]], size: Callable[[str], int] = lambda path: 0
 ) -> ExecutionPlan:
     """The tasks in waves; `importers` says for each file which import it, `size` how many bytes it has."""
     clashes = _clashes(tasks, importers)

@@ -44,10 +44,7 @@ PARTLY, UNVERIFIED = EXIT_CODES[DeliveryState.PARTLY], EXIT_CODES[DeliveryState.
 def spec_words(parser: ArgumentParser) -> None:
     parser.add_argument("action", choices=list(_ACTIONS), metavar="STEP", help=f"one of {', '.join(_ACTIONS)}")
     parser.add_argument(
-        "words",
-        nargs="*",
-        metavar="WORDS",
-        help="new, specify: the idea; issues: export or import, and a file",
+        "words", nargs="*", metavar="WORDS", help="new, specify: the idea; issues: export or import, and a file"
     )
     parser.add_argument("--spec", metavar="NAME", help="the specification, by name or number (default: the newest)")
     parser.add_argument("--wave", type=int, metavar="N", help="execute: only this wave")
