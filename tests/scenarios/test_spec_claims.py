@@ -117,18 +117,14 @@ def test_tests_that_do_not_fail_for_want_of_their_code_are_not_ticked(story: Spe
 
 @pytest.mark.spec("E11", "A1")
 def test_a_task_answers_for_its_own_tests_whatever_the_documents_want_of_all(story: SpecStory):
-    documents = {
-        f"{FOLDER}/plan.md": "**Testing**: pytest\n",
-        ".specify/memory/constitution.md": "All tests MUST pass.\n",
-    }
-    story.lay(documents, "Plan")
-    tests = write(("tests/test_words.py", TEST_WORDS), user="T001: ") + write(
-        ("tests/test_lines.py", TEST_LINES), user="T003: "
+    story.lay(
+        {f"{FOLDER}/plan.md": "**Testing**: pytest\n", ".specify/memory/constitution.md": "All tests MUST pass.\n"}
     )
-    more = "- [ ] T003 [P] Test of lines in tests/test_lines.py\n"
-    begun(
-        story, RED.replace("T001", "T001 [P]") + more + GREEN, *tests, *write(("stats/words.py", WORDS), user="T002: ")
-    )
+    tasks = RED.replace("T001", "T001 [P]") + "- [ ] T003 [P] Test of lines in tests/test_lines.py\n"
+    tasks += GREEN.replace("T002", "T002 [P]") + "- [ ] T004 [P] Count lines in stats/lines.py\n"
+    files = {"T001": ("tests/test_words.py", TEST_WORDS), "T002": ("stats/words.py", WORDS)}
+    files |= {"T003": ("tests/test_lines.py", TEST_LINES), "T004": ("stats/lines.py", LINES)}
+    begun(story, tasks, *(turn for task, file in files.items() for turn in write(file, user=f"{task}: ")))
     said = story.spec("execute")
     assert said.code == 0 and set(standings(story).values()) == {"proved"}, said
 
