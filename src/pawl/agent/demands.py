@@ -57,7 +57,7 @@ class _Language:
     """How tests end, well or badly."""
 
 
-@functools.cache
+@functools.lru_cache(maxsize=64)
 def demanded(request: str) -> Demand:
     left_out, words = _without_left_out(own_words(request).replace("’", "'").replace("`", '"'))
     names = _names()
@@ -145,7 +145,7 @@ def leaves_tests(request: str) -> bool:
     return any(names["speaks"].search(one) and names["leaves"].search(one) for one in sentences)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=64)
 def unclear(request: str) -> str:
     """The first sentence that may be about failing tests and is read neither as a demand nor as none; else empty."""
     names, words = _names(), _without_left_out(own_words(request).replace("’", "'").replace("`", '"'))[1]
