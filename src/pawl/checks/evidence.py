@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import configparser
 import functools
-import itertools
 import re
 import shlex
 from collections import Counter
@@ -269,9 +268,8 @@ def script_of(words: Sequence[str], request: str = "") -> str:
     if not words or not is_named(words[0], table["interpreters"]):
         script = words[0] if words and "/" in words[0] else ""
     else:
-        options = [*itertools.takewhile(lambda word: word.startswith("-"), words[1:])]
-        inline = not is_named(words[0], table["shells"]) and not set(options).isdisjoint(table["inline"])
-        script = "" if inline else next(iter(words[1 + len(options) :]), "")
+        inline, rest = re.match(table["inline"], " ".join(words)), (one for one in words[1:] if not one.startswith("-"))
+        script = "" if inline else next(rest, "")
     return "" if request.count(script) > 1 else script
 
 

@@ -242,9 +242,7 @@ def read_node(output: str, origin: Origin = ANYWHERE) -> TestReport:
     # A suite that failed because of its tests is counted by some versions and not by others.
     counted = len(tests) if tests and len(points) == failing and not text.cut else failing
     counts = TestCounts(
-        passed=amounts.get("pass", 0),
-        failed=counted,
-        skipped=amounts.get("skipped", 0) + amounts.get("todo", 0),
+        passed=amounts.get("pass", 0), failed=counted, skipped=amounts.get("skipped", 0) + amounts.get("todo", 0)
     )
     return report(counts, findings, ended=ended, cut=text.cut)
 
