@@ -22,6 +22,7 @@ from pawl.checks.evidence import (
     taken_away,
     weaker_tests,
 )
+from pawl.checks.leaned_on import leaned_on
 from pawl.checks.special_cases import literals_of, special_cases
 from pawl.checks.test_strength import weakened
 from pawl.checks.verdict import (
@@ -613,6 +614,14 @@ def test_helpers_of_tests_outside_of_them_are_known_by_what_they_do(path: str, t
         f"{path}: {name} serves the tests, and was changed",
     )
     assert reaching_for_tests(ChangeSet.of([Change(path, before, other)]), blobs) == ()
+
+
+@pytest.mark.spec("G1")
+def test_what_a_test_makes_itself_is_nothing_that_it_leans_on():
+    body = "def test_a(due):\n{}    assert total() == due\n    for one in prices:\n        assert one == LIMIT\n"
+    assert leaned_on("test_a.py", body.format("    prices = find()\n"), "test_a") == frozenset()
+    assert leaned_on("test_a.py", body.format("    keep(1)\n"), "test_a") == {"prices", "keep()"}
+    assert leaned_on("test_a.py", "def test_a():\n    assert total() <= LIMIT\n", "test_a") == {"LIMIT"}
 
 
 @pytest.mark.spec("G1")

@@ -37,19 +37,22 @@ def leaned_on(path: str, text: str, name: str) -> frozenset[str]:
         ]
     except Unreadable:
         return frozenset()
-    return frozenset(each for one in functions for each in (*_comparing(one), *_gone_through(one)))
+    return frozenset().union(*({*_comparing(one), *_gone_through(one)} - _own(one) for one in functions))
+
+
+def _own(test: ast.FunctionDef) -> set[str]:
+    names = {one.id for one in ast.walk(test) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    return names | {one.arg for one in ast.walk(test) if isinstance(one, ast.arg)}
 
 
 def _comparing(test: ast.FunctionDef) -> Iterator[str]:
     """What the result of another is held against, and functions whose word is taken for it that it is right."""
-    own = {one.id for one in ast.walk(test) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
-    own.update(one.arg for one in ast.walk(test) if isinstance(one, ast.arg))
     for node in ast.walk(test):
         said = node.test if isinstance(node, ast.Assert) else node.value if isinstance(node, ast.Expr) else None
         if isinstance(node, ast.Expr) and isinstance(said, ast.Call):
             yield f"{ast.unparse(said.func).rpartition('.')[2]}()"
         if isinstance(said, ast.Compare) and isinstance(said.left, ast.Call):
-            yield from (each.id for each in said.comparators if isinstance(each, ast.Name) and each.id not in own)
+            yield from (each.id for each in said.comparators if isinstance(each, ast.Name))
         if isinstance(said, ast.Call) and isinstance(said.func, ast.Attribute) and _SAME.match(said.func.attr):
             yield said.func.attr
         if isinstance(said, ast.Call) and isinstance(said.func, ast.Name) and said.args[1:]:
