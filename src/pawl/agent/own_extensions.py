@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 
 from pawl.agent.intents import Phrase, own_phrases
-from pawl.core.errors import ConfigError
+from pawl.core.errors import ConfigError, why
 from pawl.core.run import Report
 from pawl.settings import files as bounded
 from pawl.settings.config import Config
@@ -59,7 +59,7 @@ def own_phrases_of(config: Config, workspace: str) -> tuple[Phrase, ...]:
         try:
             made = own_phrases(bounded.read_text(file), str(file))
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{str(file)!r} cannot be read: {error}", advice="correct or remove the file") from error
+            raise ConfigError(f"{str(file)!r} cannot be read: {why(error)}", advice="correct or remove it") from error
     theirs = f"{FOLDER}/{INTENTS}"
     trusted = trusted_files(config, workspace) if os.path.lexists(os.path.join(workspace, theirs)) else None
     return made + own_phrases(trusted.text(theirs), theirs) if trusted is not None else made

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import resources
 from types import MappingProxyType
 
-from pawl.core.errors import PromptError
+from pawl.core.errors import PromptError, why
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import Mode, PolicyDecision
 from pawl.core.typed import front_matter, near
@@ -155,7 +155,7 @@ def _read(read: Callable[[], str], source: str, faults: list[PromptFault]) -> st
     try:
         text = read()
     except (OSError, UnicodeDecodeError) as error:
-        faults.append(PromptFault(source, 1, f"cannot be read: {error}"))
+        faults.append(PromptFault(source, 1, f"cannot be read: {why(error)}"))
         return None
     if len(text) > MOST_CHARACTERS:
         faults.append(PromptFault(source, 1, f"{len(text):,} characters, and {MOST_CHARACTERS:,} is the limit"))

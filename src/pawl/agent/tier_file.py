@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pawl.core.errors import ConfigError
+from pawl.core.errors import ConfigError, why
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.run import RoleName
 from pawl.core.tiers import Escalation, Tier, TierMode
@@ -77,7 +77,7 @@ def read_tiers(path: Path, known_model: KnownModel = lambda model: "") -> Escala
         text = bounded.read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
-            f"the tier file {str(path)!r} cannot be read: {error}", advice="name a YAML file with a list of tiers"
+            f"the tier file {str(path)!r} cannot be read: {why(error)}", advice="name a YAML file with a list of tiers"
         ) from error
     return parsed_tiers(text, str(path), known_model)
 

@@ -19,7 +19,7 @@ from pawl.checks.report import TestReport
 from pawl.checks.report_readers import PARSERS
 from pawl.checks.task_files import leads_to
 from pawl.code.languages import language_of
-from pawl.core.errors import ConfigError
+from pawl.core.errors import ConfigError, why
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import read_toml, written
 from pawl.settings import files as bounded
@@ -114,7 +114,7 @@ def _of(folder: Path) -> tuple[Framework, ...]:
         try:
             made.append(framework(bounded.read_text(path), str(path)))
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{str(path)!r} cannot be read: {error}", advice="correct or remove the file") from error
+            raise ConfigError(f"{str(path)!r} cannot be read: {why(error)}", advice="correct or remove it") from error
     return tuple(made)
 
 

@@ -20,6 +20,11 @@ class PawlError(Exception):
         return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
 
 
+def why(error: Exception) -> str:
+    """What went wrong in words, without the number and the path of the operating system."""
+    return getattr(error, "strerror", None) or str(error)
+
+
 class UsageError(PawlError):
     """The request itself is wrong."""
 

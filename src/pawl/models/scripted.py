@@ -216,7 +216,7 @@ def read_script(path: Path) -> tuple[Turn, ...]:
         text = bounded.read_text(path, bounded.LARGEST_DATA)
     except (OSError, UnicodeDecodeError) as error:
         raise errors.UnknownModel(
-            f"the script {str(path)!r} cannot be read: {error}", advice="name a file of turns"
+            f"the script {str(path)!r} cannot be read: {errors.why(error)}", advice="name a file of turns"
         ) from error
     return parse_script(text, name=str(path), lines=path.suffix == ".jsonl")
 

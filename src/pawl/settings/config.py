@@ -15,7 +15,7 @@ from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pawl.core.errors import ConfigError
+from pawl.core.errors import ConfigError, why
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import Above, AtLeast, Reader, Unreadable, read_toml
 from pawl.settings import files as bounded
@@ -198,7 +198,7 @@ def _settings(file: Path, *, required: bool) -> _Read:
     except Unreadable as error:
         told = f"{str(file)!r} is not TOML: {error}", "correct that line"
     except (OSError, UnicodeDecodeError) as error:
-        told = f"{str(file)!r} cannot be read: {error}", "correct or remove the file"
+        told = f"{str(file)!r} cannot be read: {why(error)}", "correct or remove the file"
     return Settings(), SettingsTables(), ConfigError(told[0], advice=told[1])
 
 

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
-from pawl.core.errors import ConfigError
+from pawl.core.errors import ConfigError, why
 from pawl.core.typed import read_toml
 from pawl.settings import files as bounded
 from pawl.settings.config import IN_KEYRING, Config
@@ -90,7 +90,7 @@ def _text(path: Path) -> str:
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{str(path)!r} cannot be read: {error}", advice="see what is wrong with it") from error
+        raise ConfigError(f"{str(path)!r} cannot be read: {why(error)}", advice="see what is wrong with it") from error
 
 
 def _replace(path: Path, text: str) -> None:

@@ -16,7 +16,7 @@ from pawl.agent.inbox import Event
 from pawl.core.diagnostic import CheckResult
 from pawl.core.dialogue import Retrying, TextDelta
 from pawl.core.display import as_said
-from pawl.core.errors import PawlError, UnknownEntry, UsageError
+from pawl.core.errors import PawlError, UnknownEntry, UsageError, why
 from pawl.core.events import (
     CommandPrinted,
     HookSaid,
@@ -288,9 +288,7 @@ def _schema(path: str | None) -> dict[str, object] | None:
     try:
         schema = read_json(bounded.read_text(path))
     except (OSError, ValueError) as error:
-        raise UsageError(
-            f"--json-schema {path!r} cannot be read: {error}", advice="name a file that holds one"
-        ) from error
+        raise UsageError(f"--json-schema {path!r} cannot be read: {why(error)}", advice="name a JSON file") from error
     if not isinstance(schema, dict):
         raise UsageError(f"--json-schema {path!r} holds no schema", advice="a schema is a JSON object")
     return schema

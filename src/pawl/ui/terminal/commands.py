@@ -79,9 +79,8 @@ class Commands:
         names = self._names()
         if name in names:
             return names[name]
-        close = difflib.get_close_matches(name, names, n=1)
-        starts = [one for one in names if name and one.startswith(name)]
-        advice = f"did you mean /{(starts or close)[0]}?" if starts or close else "/help lists them"
+        meant = [*(one for one in names if name and one.startswith(name)), *difflib.get_close_matches(name, names, n=1)]
+        advice = f"did you mean /{meant[0]}?" if meant else "/help lists them"
         raise UsageError(f"there is no command {'/' + name!r}", advice=advice)
 
     def knows(self, name: str) -> bool:
