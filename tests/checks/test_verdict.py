@@ -821,3 +821,13 @@ def test_tests_in_which_only_names_changed_that_the_product_gave_up_expect_the_s
     code, changed, test, edited = (Node.file(blobs.put(text.encode())) for text in texts)
     changes = ChangeSet.of([Change("shop.py", code, changed), Change("test_shop.py", test, edited)])
     assert (renamed_in(changes, ["test_shop.py"], blobs) == {"test_shop.py"}) is same
+
+
+@pytest.mark.parametrize(("put_away", "same"), [(True, True), (False, False)])
+def test_tests_that_follow_a_renamed_module_expect_the_same(put_away: bool, same: bool):
+    blobs = MemoryBlobs()
+    texts = ("def total(): ...\n", "from price import total\n", "from pricing import total\n")
+    code, test, edited = (Node.file(blobs.put(text.encode())) for text in texts)
+    moved = [Change("pricing.py", None, code), *([Change("price.py", code, None)] if put_away else [])]
+    changes = ChangeSet.of([*moved, Change("test_shop.py", test, edited)])
+    assert (renamed_in(changes, ["test_shop.py"], blobs) == {"test_shop.py"}) is same

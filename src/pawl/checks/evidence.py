@@ -88,8 +88,11 @@ _DEFINED = re.compile(r"\b(?:def|class|func|function|fn|const|let|var|type|inter
 def renamed_in(changes: ChangeSet, tests: Iterable[str], blobs: BlobReader) -> frozenset[str]:
     """The files of tests in which only names changed that the product gives up for new ones: they expect the same."""
     rest = [one for one in changes.without(tests) if not is_test(one.path)]
-    before = _defined(text_of(one.before, blobs) for one in rest)
-    after = _defined(text_of(one.after, blobs) for one in rest)
+    before, after = (
+        _defined(text_of(getattr(one, side), blobs) for one in rest)
+        | {PurePosixPath(one.path).stem for one in rest if getattr(one, side) is not None}
+        for side in ("before", "after")
+    )
     given_up, new = before - after, after - before
     return frozenset(
         one.path
