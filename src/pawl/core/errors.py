@@ -16,8 +16,7 @@ class PawlError(Exception):
     @property
     def code(self) -> str:
         """A stable name for programs, derived from the type."""
-        name = type(self).__name__
-        return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+        return "".join(f"_{c.lower()}" if c.isupper() else c for c in type(self).__name__).lstrip("_")
 
 
 def why(error: Exception) -> str:

@@ -402,8 +402,7 @@ def _note(change: Change) -> str:
     if before is None or after is None:
         standing = after or before
         assert standing is not None
-        plain = standing.kind is NodeKind.FILE and standing.mode == 0o644
-        return "" if plain else _described(standing)
+        return "" if standing.kind is NodeKind.FILE and standing.mode == 0o644 else _described(standing)
     if before.kind is not after.kind or before.mode != after.mode:
         return f"{_described(before)} → {_described(after)}"
     return "link" if after.kind is NodeKind.LINK else ""

@@ -111,8 +111,7 @@ def _words(value: str) -> list[str]:
 def camel_words(part: str) -> list[str]:
     """`accessToken` as two words; `wJalrXUtn` stays one, because what it would fall into are no words."""
     words: list[str] = compiled(r"[A-Z]+(?![a-z])\d{0,5}|[A-Z]?[a-z]+\d{0,5}").findall(part)
-    whole = sum(map(len, words)) == len(part) and len(part) >= len(words) * _CAMEL_AVERAGE
-    return words if whole else [part]
+    return words if sum(map(len, words)) == len(part) and len(part) >= len(words) * _CAMEL_AVERAGE else [part]
 
 
 def _is_word(part: str) -> bool:

@@ -262,8 +262,7 @@ def slid(a: Sequence[int], b: Sequence[int], blocks: Sequence[MatchingBlock]) ->
         if gap.b_start < gap.b_end:
             inserted.append(_Stretch(gap.b_start, gap.b_end, rank))
     removed = _Slider(a, removed, inserted).run()
-    inserted = _Slider(b, inserted, removed).run()
-    return _between(removed, inserted, sum(block.size for block in blocks))
+    return _between(removed, _Slider(b, inserted, removed).run(), sum(block.size for block in blocks))
 
 
 def _between(removed: Sequence[_Stretch], inserted: Sequence[_Stretch], size: int) -> list[MatchingBlock]:
