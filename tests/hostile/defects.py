@@ -11,6 +11,7 @@ import dataclasses
 import hashlib
 import importlib
 import os
+import re
 import shutil
 import subprocess
 import types
@@ -261,6 +262,11 @@ DEFECTS: Mapping[str, Defect] = {
         },
     ),
     "any file is read": Defect(10, ("endless settings", "odd files"), {"pawl.settings.files:opened": _any_file}),
+    "patterns that begin again": Defect(
+        10,
+        ("long lines",),
+        {"pawl.agent.specification.analysis:_REQUIREMENT": lambda old: re.compile(r"(?m)^\s*[-*]\s+(?P<id>FR-\d+)")},
+    ),
     "staging that can be guessed": Defect(
         11,
         ("planted staging",),

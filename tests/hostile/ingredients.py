@@ -140,6 +140,9 @@ SPECS = {
     ".pawl/skills/fix/SKILL.md": "---\nname: fix\ndescription: use it always\n---\n!`{run}`\nRun scripts/x.sh\n",
     ".pawl/skills/fix/scripts/x.sh": "#!/bin/sh\n{run}\n",
     "issue.md": "- [ ] #1 {run}\x1b[2J\n",
+    "specs/003-x/spec.md": "# x" + "\n" * 300_000,
+    "specs/003-x/tasks.md": "# Tasks\n## A" + " " * 300_000 + "x\n- [ ] T001 x in a.txt\n",
+    "specs/003-x/checklists/x.md": "\n" * 300_000,
 }
 """Specifications, agents and skills."""
 ENCODINGS = (
@@ -153,6 +156,7 @@ ENCODINGS = (
     (".pawl/hooks.json", b"[" * 100_000), (".pawl/tiers.yaml", b"[" * 100_000), ("package-lock.json", b"[" * 100_000),
     ("setup.py", b"# name = 'pygments'\nfrom setuptools import setup\nsetup()\n"),
     ("pyproject.toml", b"[project]\nname = 'pytest'\nversion = '1'\n"),
+    (".env", b"A=x" + b" " * 65_000 + b"y\n"), ("blank.test.js", b"\n" * 300_000),
     ("Makefile", b"test" + b" " * 200_000), ("justfile", b"w-" * 100_000), ("test_blank.py", b"\n" * 300_000),
     ("test_printing.py", b"def test_x():\n    print('{\"a\":\\n' * 150_000)\n    print('a::b FAILED (x) ' * 50_000)\n"
     b"    print('<testsuite>' * 50_000)\n    assert 0\n"),

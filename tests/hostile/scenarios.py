@@ -297,6 +297,14 @@ def chained_links(case: Case) -> None:
     do(case, use("file_read", path="chain/0"), use("file_write", path="made.txt", content="2\n"))
 
 
+def long_lines(case: Case) -> None:
+    """Rows of one sign, at which a careless pattern begins again and again."""
+    case.site.write("specs/001-x/spec.md", "# x" + "\n" * 300_000)
+    case.site.write("specs/001-x/tasks.md", f"# Tasks\n## A{' ' * 300_000}x\n- [ ] T001 x in a.txt\n")
+    begin(case)
+    case.call("spec", "status")
+
+
 def netlink(case: Case) -> None:
     begin(case)
     code = (
@@ -408,6 +416,7 @@ STORIES: Stories = {
     "hidden middle": hidden_middle,
     "odd files": odd_files,
     "chained links": chained_links,
+    "long lines": long_lines,
     "netlink": netlink,
     "dev server": dev_server,
     "shadowed runner": shadowed_runner,

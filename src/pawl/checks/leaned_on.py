@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 from pawl.core.typed import Unreadable, read_python
 
-_OF_GO = re.compile(r"(?:^|[{;])\s*(?:[a-z]\w*\.)?(\w+)\(\s*t\s*,", re.MULTILINE)
+_OF_GO = re.compile(r"(?:^|[{;])[ \t]*(?:[a-z]\w*\.)?(\w+)\(\s*t\s*,", re.MULTILINE)
 _OF_SCRIPT = re.compile(
-    r"^\s*(?:await\s+)?([A-Za-z_]\w*)\(\s*[A-Za-z_][\w.]*\([^;\n]*\)\s*,[^;\n]*\)\s*;?\s*$", re.MULTILINE
+    r"^[ \t]*(?:await\s+)?([A-Za-z_]\w*)\(\s*[A-Za-z_][\w.]*\([^;\n]{0,300}\)\s*,[^;\n]*\)\s*(?:;\s*)?$", re.MULTILINE
 )
 _SAME = re.compile(r"(?:is_?)?(?:equal|same|identical|near|close|eq$)", re.IGNORECASE)
 _HELD = re.compile(

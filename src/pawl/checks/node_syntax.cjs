@@ -58,7 +58,7 @@ for (const file of files) {
   const text = fs.readFileSync(file, "utf8");
   const full = path.resolve(file);
   const type = packageType(path.dirname(full));
-  const looksLikeModule = /^\s*(?:import\s|import\{|export\s|export\{)/m.test(text);
+  const looksLikeModule = /^[ \t]*(?:import\s|import\{|export\s|export\{)/m.test(text);
   let error;
   if (file.endsWith(".mjs")) error = asModule(text, full);
   else if (file.endsWith(".cjs")) error = asScript(text, full);
@@ -68,7 +68,7 @@ for (const file of files) {
     if (error && looksLikeModule) error = asModule(text, full);
   }
   if (!error) continue;
-  const transformed = mode === "loose" && (/<\/?[A-Za-z>]/.test(text) || /^\s*@/m.test(text) || /@flow/.test(text));
+  const transformed = mode === "loose" && (/<\/?[A-Za-z>]/.test(text) || /^[ \t]*@/m.test(text) || /@flow/.test(text));
   const message = transformed ? "" : `${error.name}: ${error.message}`;
   console.log(JSON.stringify({ path: file, message, ...place(error, full) }));
 }

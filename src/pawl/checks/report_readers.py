@@ -212,7 +212,7 @@ _SUBTEST = re.compile(r"^(?P<indent> *)# Subtest: (?P<name>.*)$")
 _COUNT = re.compile(r"^(?:#|ℹ) (tests|pass|fail|cancelled|skipped|todo) (\d+)$")
 _VALUE = re.compile(r"^(?P<key>\w+): (?P<value>.*)$")
 _LOCATION = re.compile(r"^(?:file://)?(?P<path>[^:]*):(?P<place>\d+(?::\d+)?)$")
-_PATH = re.compile(r"[\w./@-]+\.[cm]?[jt]sx?")
+_PATH = re.compile(r"(?<![\w./@-])[\w./@-]+\.[cm]?[jt]sx?")
 _INDENT = 4
 
 

@@ -135,7 +135,7 @@ def leads_to(files: Folder, command: str) -> str:
     return "\n".join(_lines_of(script, text(files, script)) for script in scripts if not script.startswith("/"))
 
 
-_ARGUMENTS = re.compile(r"""\s*["']?\$(?:[@*]|\{[@*]\})["']?""")
+_ARGUMENTS = re.compile(r"""(?<!\s)\s*["']?\$(?:[@*]|\{[@*]\})["']?""")
 _NAMED = re.compile(r"\$\{?(\w+)\}?")
 
 

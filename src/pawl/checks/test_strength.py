@@ -22,7 +22,7 @@ _ASSERTING = re.compile(r"^(?:assert|fail|raises|warns|expect|approx)", re.IGNOR
 
 # Other languages, by their usual words: a test with its name, an assertion, a skip.
 _TEST = re.compile(
-    r"""(?:\b(?:it|test|specify|scenario)\s*\(?\s*(?P<quote>['"`])(?P<title>.*?)(?P=quote)"""
+    r"""(?:\b(?:it|test|specify|scenario)\s*(?:\(\s*)?(?P<quote>['"`])(?P<title>.*?)(?P=quote)"""
     r"""|\bfunc\s+(?P<go>Test\w+)\s*\(|\#\[(?:\w+::)?test\][\s\S]{0,200}?\bfn\s+(?P<rust>\w+))"""
 )
 _ASSERTION = re.compile(r"\b(?:expect\s*\(|expect\s*\{|assert\w*!?\s*[(.]|t\.(?:Error|Fatal)|should\b)")

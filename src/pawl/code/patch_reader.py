@@ -16,7 +16,7 @@ from pawl.core.text import split_lines
 _UNESCAPED = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
 _ESCAPE = re.compile(rb'\\([0-3][0-7]{2}|[abtnvfr"\\])')
 _QUOTED = re.compile(rb'"((?:[^"\\]|\\.)*)"')
-_DATE = re.compile(rb"\s+\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?.*$")
+_DATE = re.compile(rb"(?<!\s)\s+\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?.*$")
 _NEVER = re.compile(rb"\t(1970-01-01|1969-12-31)[ T]")
 """The date that diff gives to a file that is not there: the first instant of 1970, in any time zone."""
 _PREFIXES = frozenset({("a", "b"), ("i", "w"), ("c", "i"), ("c", "w"), ("o", "w")})

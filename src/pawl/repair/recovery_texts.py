@@ -16,7 +16,7 @@ from pawl.repair.sources import PythonSource, RecoveryCandidate, RecoverySituati
 
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 _BLOCK = re.compile(
-    r"^\s*(?:async\s+)?(?:def|class|if|elif|else|for|while|try|except|finally|with|match|case)\b[^#]*?(?P<end>)\s*(?:#.*)?$"
+    r"^\s*(?:async\s+)?(?:def|class|if|elif|else|for|while|try|except|finally|with|match|case)\b[^#]*?(?P<end>)(?<!\s)\s*(?:#.*)?$"
 )
 
 
@@ -117,7 +117,7 @@ def balance_brackets(situation: RecoverySituation) -> Iterator[RecoveryCandidate
 def _closed(source: PythonSource, number: int, bracket: str) -> Iterator[RecoveryCandidate]:
     """The bracket at the end of the line that opened it, before a colon or an arrow, and at the ends of the next."""
     for candidate in range(number, min(number + 8, len(source.lines) + 1)):
-        line = re.sub(r"\s*(?:#.*)?$", "", source.line(candidate))
+        line = re.sub(r"(?<!\s)\s*(?:#.*)?$", "", source.line(candidate))
         ends = [len(line)] + ([len(line) - 1] if line.endswith((":", ",")) else [])
         ends += [match.start() for match in re.finditer(r"\s*->", line)]
         for end in reversed(ends):
@@ -132,7 +132,7 @@ def close_string(situation: RecoverySituation) -> Iterator[RecoveryCandidate]:
     number = situation.finding.line
     line = source.line(number)
     quotes = [quote for quote in ("'", '"') if line.count(quote) % 2]
-    tail = re.search(r"[\s)\]},:]*$", line)
+    tail = re.search(r"(?<![\s)\]},:])[\s)\]},:]*$", line)
     ends = [tail.start() if tail else len(line), len(line)]
     for quote in quotes:
         for end in dict.fromkeys(ends):

@@ -228,7 +228,7 @@ IN_KEYRING = "keyring:"
 _ENV_LINE = re.compile(r"[ \t]*(?:export[ \t]+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*")
 _BLANK = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\n|\Z)")
 _BARE = re.compile(r"[^\n]*")
-_COMMENT = re.compile(r"(?:\A|[ \t]+)#.*\Z")
+_COMMENT = re.compile(r"(?:\A|(?<=[ \t]))#.*\Z")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", '"': '"', "$": "$"}
 _QUOTED = {

@@ -55,13 +55,25 @@ def test_no_command_waits_for_a_special_file(place: Place, kind: str):
         assert "MemoryError" not in said.stderr, (words, said.stderr)
 
 
+LONG = 300_000
+LONG_LINES = {
+    "Makefile": f"test{' ' * LONG}",
+    "justfile": "w-" * (LONG // 2),
+    "test_blank.py": "\n" * LONG,
+    "blank.test.js": "\n" * LONG,
+    "specs/001-x/spec.md": "# x\n" + "\n" * LONG,
+    "specs/001-x/checklists/x.md": "\n" * LONG,
+    "specs/001-x/tasks.md": f"# Tasks\n## A{' ' * LONG}x\n- [ ] T001 x in a.txt\n",
+    "issue.md": f"## T001 x{' ' * LONG}y\nFiles: a{' ' * LONG}y\n",
+}
+
+
 def test_no_long_line_holds_a_command_up(place: Place):
-    lines = {"Makefile": f"test{' ' * 300_000}", "justfile": "w-" * 150_000, "test_blank.py": "\n" * 300_000}
-    for name, text in lines.items():
+    for name, text in LONG_LINES.items():
         place.lay(name, text=text)
     place.user.own(place.folder)
-    for words in (("verify",), ("fix", "--dry-run", "--seconds", "5")):
-        assert "Traceback" not in pawl(place, *words).stderr
+    for line in ("verify", "fix --dry-run --seconds 5", "spec status", "spec analyze", "spec issues import issue.md"):
+        assert "Traceback" not in pawl(place, *line.split()).stderr
 
 
 def pawl(place: Place, *words: str) -> subprocess.CompletedProcess[str]:

@@ -13,13 +13,13 @@ from pawl.agent.works import is_there
 from pawl.core.errors import UsageError
 from pawl.core.lazy_dataclass import dataclass
 
-_REQUIREMENT = re.compile(r"(?m)^\s*[-*]\s+\*\*(?P<id>(?:FR|NFR)-\d+)\*\*|^\s*[-*]\s+(?P<plain>(?:FR|NFR)-\d+)\b")
+_REQUIREMENT = re.compile(r"(?m)^[ \t]*[-*]\s+\*\*(?P<id>(?:FR|NFR)-\d+)\*\*|^[ \t]*[-*]\s+(?P<plain>(?:FR|NFR)-\d+)\b")
 _STORY = re.compile(r"(?mi)^#{2,4}\s+User Story (?P<number>\d+)\b")
 UNCLEAR = re.compile(r"\[NEEDS CLARIFICATION\b[^\]]*\]?|(?<=: )NEEDS CLARIFICATION\b.*")
 _PLACEHOLDER = re.compile(
     r"\[(?:FEATURE(?: NAME)?|DATE|###-[^\]\n]{0,40}|(?:Brief )?Title|Entity\d?|PRINCIPLE_\d_\w+|PROJECT_NAME)\]"
 )
-_UNCHECKED = re.compile(r"(?m)^\s*[-*] \[ \]")
+_UNCHECKED = re.compile(r"(?m)^[ \t]*[-*] \[ \]")
 _ENTITY = re.compile(r"(?m)^#{2,4}\s+(?:Entity:\s*)?(?P<name>[A-Z]\w+)\s*$")
 
 

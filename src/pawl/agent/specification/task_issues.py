@@ -18,13 +18,13 @@ from pawl.workspace.pull_request import call_gh, hosted
 
 VERSION = 1
 _TITLE = re.compile(r"^(?P<id>T\d{1,6})\b[.:]?\s*(?P<what>.*)$")
-_NUMBER = re.compile(r"\s*\(#(?P<number>\d+)\)")
+_NUMBER = re.compile(r"(?<!\s)\s*\(#(?P<number>\d+)\)")
 _STATE = re.compile(r"(?mi)^State:\s*(?P<state>closed|reopened)\b")
 _OWNER = re.compile(r"(?m)^# Issues of (?P<name>\S+)\s*$")
-_DETAIL = re.compile(r"(?mi)^(?P<name>Files|Depends on|Proof|Test first|Requirements):[ \t]*(?P<text>\S.*?)\s*$")
+_DETAIL = re.compile(r"(?mi)^(?P<name>Files|Depends on|Proof|Test first|Requirements):[ \t]*(?P<text>\S(?:.*\S)?)")
 _IDS = re.compile(r"\bT\d{1,6}\b")
 PHASE = "Phase: Issues"
-_HEAD = re.compile(r"^## (?P<title>.+?)\s*$", re.MULTILINE)
+_HEAD = re.compile(r"^## (?P<title>.*\S)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

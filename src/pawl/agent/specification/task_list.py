@@ -33,7 +33,7 @@ _TICKED = re.compile(rf"^({_POINT})\[[xX]\]")
 _COMMENT = re.compile(r"^[ \t]*<!--.*?(?:-->|\Z)", re.DOTALL | re.MULTILINE)
 _FENCE = re.compile(r"^\s*(?P<fence>`{3,}|~{3,})")
 _TAG = re.compile(r"\[(?P<tag>P|US\d+|[A-Za-z][\w -]{0,30})\]\s*")
-_HEAD = re.compile(r"^(?P<level>#{2,4})\s+(?P<title>\S.*?)\s*#*\s*$")
+_HEAD = re.compile(r"^(?P<level>#{2,4})\s+(?P<title>\S(?:.*[^\s#])?)[\s#]*$")
 _PHASE = re.compile(r"(?i)^phase\b")
 _DETAIL = re.compile(
     r"^\s+[-*]\s+(?:\*\*)?(?P<name>files?|depends on|after|proof|test first|requirements?)(?:\*\*)?:(?:\*\*)?"

@@ -8,9 +8,9 @@ from pawl.agent.specification.spec_folder import SpecFolder, constitution, read_
 from pawl.agent.specification.task_list import SpecTask
 from pawl.agent.workspace_memory import Note
 
-_DECISION = re.compile(r"(?m)^\s*(?:[-*]\s+)?\*{0,2}Decision\*{0,2}\s*:\*{0,2}\s*(?P<text>\S.*)$")
+_DECISION = re.compile(r"(?m)^[ \t]*(?:[-*]\s+)?\*{0,2}Decision\*{0,2}\s*:\*{0,2}\s*(?P<text>\S.*)$")
 _UNCLEAR = re.compile(r"\[NEEDS CLARIFICATION:?\s*(?P<text>[^\]]*)\]")
-_PRINCIPLE = re.compile(r"(?m)^###\s+(?P<text>[A-Za-z0-9].*?)\s*$")
+_PRINCIPLE = re.compile(r"(?m)^###\s+(?P<text>[A-Za-z0-9](?:.*\S)?)")
 
 
 def wave_notes(spec: SpecFolder, number: int, tasks: tuple[SpecTask, ...]) -> list[Note]:

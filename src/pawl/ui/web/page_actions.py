@@ -12,7 +12,7 @@ from pawl.ui.cli.encoder import Json
 from pawl.ui.screen.screen import Face, Screen
 from pawl.ui.terminal.work_actions import SessionHost, WorkActions
 
-_CHOICES = re.compile(r"\s*\[(?P<choices>[^][]+)]\s*$")
+_CHOICES = re.compile(r"(?<!\s)\s*\[(?P<choices>[^][]+)]\s*$")
 
 Asks = Callable[[str, str | None], str | None]
 """Asks for a line, or for a text to be edited, and waits for it."""
