@@ -27,9 +27,7 @@ MOST_LINES = 300
 MOST_FILES = 12
 """Of a workspace with no more files all are shown, as far as there is room."""
 MOST_PARTS = 3
-_BLOCK = re.compile(
-    r"(?:^(?P<before>[^\n]*)\n{1,9})?^[ \t]*```(?P<info>[^\n`]*)\n(?P<code>.*?)(?:\n[ \t]*```|\Z)", re.DOTALL | re.MULTILINE
-)
+_BLOCK = re.compile(r"(?ms)(?:^(?P<before>[^\n]*)\n{1,9})?^[ \t]*```(?P<info>[^\n`]*)\n(?P<code>.*?)(?:\n[ \t]*```|\Z)")
 _PATH = re.compile(r"(?<![\w./-])((?:[\w.-]+/)*[\w-][\w.-]*\.\w+)(?![\w/])")
 
 
