@@ -203,9 +203,7 @@ class WebSession:
         if self.is_working:
             raise UsageError("a run is already in progress here", advice="stop it first, or wait for its end")
         if shop.is_carried(run):
-            raise UsageError(
-                f"the run {run} is at work in another process", advice="stop it there, or wait for its end"
-            )
+            raise UsageError(f"the run {run} is at work in another process", advice="stop it there, or wait")
         if (state := Session(shop).report(run).state) is not RunState.WORKING:
             raise UsageError(f"the run {run} cannot be resumed: it is {state}", advice="send a request of its own")
         self._job(lambda _: self._carried(lambda: self.session.resume(run)))
@@ -388,6 +386,9 @@ class WebSession:
             work(shop)
         except PawlError as error:
             self.trouble = error_json(error)
+        except BaseException as error:
+            self.trouble = error_json(PawlError(f"a defect of Pawl: {error!r}", advice="please report it"))
+            raise
         finally:
             with self._handing_over:
                 self._working -= 1
