@@ -195,7 +195,7 @@ def test_issues_of_the_host_are_known_by_their_number_and_open_a_task_when_they_
     assert (again["new"], again["reopened"]) == ([], ["T002"]) and "[ ] T002" in tasks.read_text()
     (repository.workspace / "gh.json").write_text('[{"number": 9, "title": "x", "body": "Depends on: T099"}]')
     lost = repository("spec", "issues", "import", "gh.json")
-    assert lost.code == 42 and "'x' depends on T099, which is no task here" in lost.err, lost
+    assert lost.code == 42 and "'x' depends on T099, which is neither a task here" in lost.err, lost
 
 
 @pytest.mark.spec("E11")
