@@ -156,7 +156,7 @@ def test_a_question_that_was_answered_is_answered_again_for_nothing_while_its_fi
     assert again["citations"] == first["citations"] and again["conversation"] != first["conversation"]
     said = asked(*words)
     assert said.out == "It is set in app.py:1.\n"
-    assert "nothing it rests on has changed · $0.00" in said.err and "--no-cache" in said.err
+    assert "nothing it depends on has changed · $0.00" in said.err and "--no-cache" in said.err
     assert asked.json(*words, "--no-cache")["cached"] is False
     (asked.workspace / "app.py").write_text("retries = 4\n")
     assert asked.json(*words)["cached"] is False
