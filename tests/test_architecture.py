@@ -65,7 +65,7 @@ ROOM_LINES = {
     "ui": 14210,  # `pawl queue`, what each action takes; specifications; what a session leaves; commands in the page.
     "agent": 23545,  # Issues of other specifications; workers of a queue that agree; demands in documents.
     "repair": 11550,  # Reports that a project makes itself; clues beside the tests; stages of a search.
-    "checks": 12195,  # Answers in data, what tests lean on, what a fix takes away, runs cut off; CI of every language.
+    "checks": 12295,  # Answers in data and other forms, what tests lean on, tests that move, runs cut off.
     "code": 7110,  # Imports without an index; an edit is tried before it is made; words of pieces that are gone.
     "models": 7364,  # Which file a copied line is of; traces that go on in another process.
     "workspace": 8090,  # Commits that travel; versions that projects ask for; interpreters against an agent.
