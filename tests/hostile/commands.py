@@ -15,10 +15,10 @@ from hostile.site import CANARY, Site
 
 ORDINARY = tuple(
     b"made sub/made a.txt Makefile tools/pwn.sh .git/objects .git/refs/heads .git/logs .git/index"
-    b" .pawl/memory/progress.md".split()
+    b" .pawl/memory/progress.md specs/003-x/execution-plan.md".split()
 )
-"""What is changed by a request or a commit that was asked for begins with one of these; nothing else may change. A
-run that succeeds adds a line to the memory bank where there is one."""
+"""What is changed by a request, a commit or a plan of waves that was asked for begins with one of these; nothing else
+may change. A run that succeeds adds a line to the memory bank where there is one."""
 ESCAPES = "\x1b[2J\x1b]0;t\x07\x9b31m\u202edetpircs ![x](https://evil.example/?q=1)"
 SETTINGS = """\
 review = "off"
