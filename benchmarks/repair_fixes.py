@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import json
 import re
 import subprocess
@@ -161,15 +162,18 @@ def proved(repository: Path, fix: Fix, python: str) -> Fix | None:
 def fixes_of(folder: Path, python: str, most: int) -> list[Fix]:
     found: list[Fix] = []
     name = folder.name.replace("+", "/")
-    for fix in islice(candidates(name, folder / "repo"), most * TRIED):
-        try:
-            shown = proved(folder / "repo", fix, python)
-        except (subprocess.CalledProcessError, OSError, tarfile.TarError):
-            continue
-        found += [shown] if shown else []
-        if len(found) == most:
-            break
-    print(name, len(found), flush=True)
+    tried = 0
+    try:
+        for fix in islice(candidates(name, folder / "repo"), most * TRIED):
+            tried += 1
+            with contextlib.suppress(subprocess.CalledProcessError, OSError, tarfile.TarError):
+                shown = proved(folder / "repo", fix, python)
+                found += [shown] if shown else []
+            if len(found) == most:
+                break
+    except subprocess.CalledProcessError as error:  # a copy may lack objects
+        print(f"{name}: its history cannot be read: {error.stderr.decode('utf-8', 'replace').strip()}", flush=True)
+    print(f"{name}: {len(found)} of {tried} tried", flush=True)
     return found
 
 
