@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pawl.core.diagnostic import Diagnostic
-from pawl.repair.recovery import javascript_map, recover
+from pawl.repair.recovery import built_in, recover
 from pawl.repair.sources import symbols_of
 
 pytestmark = [pytest.mark.npm, pytest.mark.timeout(300), pytest.mark.spec("A12")]
@@ -70,10 +70,10 @@ def mended(project: Path, names: list[str]) -> set[str]:
     for name in names:
         _, code, entry = WRONG[name]
         finding = next(one for one in found[f"src/wrong/{name}.ts"] if one.code == code)
-        assert next(one.id for one in javascript_map() if one.match(finding.message) is not None) == entry
+        assert next(one.id for one in built_in("javascript") if one.match(finding.message) is not None) == entry
         if entry in BY_CODE_FIX:
             continue
-        first = recover(finding, sources, symbols_of({}), javascript_map())[0]
+        first = recover(finding, sources, symbols_of({}), built_in("javascript"))[0]
         assert bool(first.edits) == (entry not in TOLD), finding
         for path, text in first.applied(sources).items():
             (project / path).write_text(text)
@@ -88,7 +88,7 @@ def test_each_entry_knows_what_the_compiler_prints_and_its_edit_makes_it_go_away
 
 
 def test_every_entry_that_reads_a_compiler_is_tried():
-    assert {entry for _, _, entry in WRONG.values()} | NO_COMPILER == {entry.id for entry in javascript_map()}
+    assert {entry for _, _, entry in WRONG.values()} | NO_COMPILER == {entry.id for entry in built_in("javascript")}
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
@@ -110,4 +110,4 @@ def test_what_node_prints_is_known(tmp_path: Path, text: str, entry: str):
     (tmp_path / "wrong.cjs").write_text(text)
     printed = subprocess.run(["node", "wrong.cjs"], cwd=tmp_path, capture_output=True, text=True, timeout=60).stderr
     message = next(line for line in printed.splitlines() if re.match(r"\w*Error\b", line))
-    assert next(one.id for one in javascript_map() if one.match(message) is not None) == entry
+    assert next(one.id for one in built_in("javascript") if one.match(message) is not None) == entry
