@@ -1,8 +1,8 @@
 """Runs of Pawl as a LangGraph graph, for applications that embed them: `graph("path/to/workspace", checkpointer=...)`.
 
 Its nodes and edges are those of the routing table. A node does its work through the run's record, as the walker of the
-command line does: the checkpoint holds ids, and `pawl approve` and `pawl resume` can go on with the same run. Needs the
-extra `langgraph`.
+command line does: the checkpoint holds ids, and `pawl approve` and `pawl do --resume` can continue the same run. Needs
+the extra `langgraph`.
 """
 
 from __future__ import annotations
