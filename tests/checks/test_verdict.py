@@ -22,7 +22,7 @@ from pawl.checks.evidence import (
     taken_away,
     weaker_tests,
 )
-from pawl.checks.leaned_on import leaned_on
+from pawl.checks.leaned_on import changed_definitions, leaned_on
 from pawl.checks.special_cases import literals_of, special_cases
 from pawl.checks.test_strength import weakened
 from pawl.checks.verdict import (
@@ -622,6 +622,12 @@ def test_what_a_test_makes_itself_is_nothing_that_it_leans_on():
     assert leaned_on("test_a.py", body.format("    prices = find()\n"), "test_a") == frozenset()
     assert leaned_on("test_a.py", body.format("    keep(1)\n"), "test_a") == {"prices", "keep()"}
     assert leaned_on("test_a.py", "def test_a():\n    assert total() <= LIMIT\n", "test_a") == {"LIMIT"}
+
+
+def test_words_about_a_function_are_no_change_of_what_tests_lean_on():
+    before = 'def same(a, b):\n    """Is a b."""\n    return a == b\n'
+    assert changed_definitions("a.py", before, before.replace("Is a b.", "Whether a is b.")) == frozenset()
+    assert changed_definitions("a.py", before, before.replace("a == b", "True")) == {"same"}
 
 
 @pytest.mark.spec("G1")
