@@ -79,8 +79,7 @@ export async function refresh(): Promise<void> {
   try {
     setSession(await get<SessionState>("/state"));
   } catch {
-    // Where the connection is lost, the stream says so and asks again when it is back; else it was this answer alone.
-    if (store.connection === "connected") setTimeout(refresh, 1000);
+    // The stream says when the connection is lost, and asks again when it is back.
   } finally {
     refreshing = false;
   }
