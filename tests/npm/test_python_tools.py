@@ -142,26 +142,6 @@ def test_an_environment_that_the_tool_made_is_found_and_tests_the_workspace(lay,
     assert suite(pawl.json("verify", "--all", code=1))["counts"]["failed"] == 2
 
 
-def registry_answers() -> bool:
-    return shutil.which("npm") is not None and subprocess.run(["npm", "ping"], capture_output=True).returncode == 0
-
-
-def test_the_node_of_mise_is_found_and_runs(lay, tmp_path):
-    if not registry_answers():
-        pytest.skip("mise is installed by npm")
-    pawl = lay({"package.json": "{}", "mise.toml": '[tools]\nnode = "20"\n'})
-    node = tmp_path / "node-20"
-    (node / "bin").mkdir(parents=True)
-    (node / "bin/node").write_text(f"#!/bin/sh\necho {node}\n")
-    (node / "bin/node").chmod(0o755)
-    called(
-        pawl, ["npm", "install", "-s", "--no-audit", "--no-fund", "--prefix", str(tmp_path), "@jdxcode/mise@2026.9.15"]
-    )
-    called(pawl, [f"{tmp_path}/node_modules/.bin/mise", "link", "node@20.11.1", str(node)])
-    assert pawl.json("doctor")["environment"]["node"] == "mise's"
-    assert pawl("run", "--", "node").out == f"{node}\n"
-
-
 @pytest.mark.parametrize("tool", NAMED)
 def test_the_command_of_the_tool_runs_the_tests_that_the_tool_runs(lay, tool):
     name, text, words = NAMED[tool]

@@ -10,7 +10,7 @@ import time
 import uuid
 
 import pytest
-from sandbox.site import PYTHON, processes_with
+from sandbox.site import PYTHON, processes_with, until
 
 from pawl.core.errors import CommandNotFound, UsageError
 from pawl.core.execution import Captured, CopyView, Ending, Execution, Limits, Stream
@@ -113,7 +113,7 @@ def test_an_error_in_the_listener_ends_the_command(sandbox, view):
     with pytest.raises(KeyboardInterrupt):
         sandbox.run(view, Execution(argv=("sh", "-c", "echo x; sleep 300; :", word)), on_output=fail)
     assert alive
-    assert processes_with(word) == []
+    assert until(lambda: not processes_with(word))
 
 
 def test_commands_run_side_by_side_with_their_own_limits(sandbox, view):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from sandbox.site import processes_with
+from sandbox.site import processes_with, until
 from world import lay
 
 from pawl.core.errors import ConfigError
@@ -285,7 +285,7 @@ def test_a_hook_that_takes_too_long_is_ended_with_its_whole_tree(hooks: Make, on
     word = f"pawl-{uuid.uuid4().hex}"
     said = hooks("PreToolUse", f"setsid sh -c 'sleep 60; : {word}' & sleep 60", timeout=1).run("PreToolUse", CALL)
     assert "its time was up" in said.notices[0] and said.blocked and said.permission is Decision.DENY
-    assert processes_with(word) == []
+    assert until(lambda: not processes_with(word))
 
 
 @pytest.mark.attack("A34")
@@ -303,7 +303,7 @@ def test_a_hook_that_is_stopped_by_the_user_is_ended(hooks: Make, on_host: Make,
     token.request()
     thread.join(30)
     assert "it was stopped" in outcomes[0].notices[0]
-    assert processes_with(word) == [] and (not host or alive(config.home) == [])
+    assert until(lambda: not processes_with(word)) and (not host or alive(config.home) == [])
 
 
 def test_what_a_hook_leaves_in_the_background_is_not_waited_for(hooks: Make, on_host: Make, config: Config):
