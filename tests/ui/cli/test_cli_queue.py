@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -253,6 +254,22 @@ def test_a_job_that_kills_its_workers_stops_after_so_many_attempts(repository: P
     assert repository("queue", "retry", "1").code == 0
     assert repository("queue", "run").code == 0
     assert (repository.workspace / "one.txt").read_text() == "one\n"
+
+
+@pytest.mark.spec("A4")
+def test_a_job_whose_patch_is_left_to_the_user_says_why_and_how_to_take_it(repository: Pawl):
+    (repository.workspace / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    (repository.workspace / "test_calc.py").write_text(
+        "from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n"
+    )
+    said = repository.many([("queue", "add", "make the tests pass"), ("queue", "run"), ("queue", "show", "1")])
+    job = repository.json("queue", "show", "1")
+    assert (job["standing"], job["entry"]) == ("failed", None)
+    assert "only one example supports the patch of add" in job["reason"]
+    command = re.search(r"pawl (promote \d+)", job["reason"])
+    assert command and command[0] in said[1].out and command[0] in said[2].out
+    repository(*command[1].split())
+    assert "return a + b" in (repository.workspace / "calc.py").read_text()
 
 
 @pytest.mark.whole
