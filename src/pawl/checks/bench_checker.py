@@ -51,12 +51,13 @@ class BenchChecker:
         if subject is None:
             return (skipped(TESTS, "they cannot be run by name here; use run_command"),)
         result = Tests().run(subject)
-        if tests and result.counts is not None and result.counts.total == result.counts.skipped:
+        counts = result.counts
+        if tests and not result.incomplete and counts is not None and counts.total == counts.skipped:
             # A runner takes a name that fits nothing for a wish to skip the rest.
-            return (skipped(TESTS, f"none of them ran ({result.counts}): name files, or ids as reports have them"),)
-        return (self._told(result),)
+            return (skipped(TESTS, f"none of them ran ({counts}): name files, or ids as reports have them"),)
+        return (self._told(result, named=bool(named)),)
 
-    def _told(self, result: CheckResult) -> CheckResult:
+    def _told(self, result: CheckResult, *, named: bool) -> CheckResult:
         """The result with what is older than the work apart: a test that fails as it did, with the same words."""
         before = self.before()
         known = {} if before is None else {one.test: one.first_line for one in (*before.findings, *before.old)}
@@ -68,7 +69,8 @@ class BenchChecker:
             result.reason,
             f"{count} of {len(failed)} failed before any change" if unknown < len(failed) else "",
             f"whether {unknown} of them did so before any change is not known" if unknown else "",
-            "none that ran failed; name those that matter in `tests`" if result.incomplete and not failed else "",
+            "none that ran failed" if result.incomplete and not failed else "",
+            "name those that matter in `tests`" if result.incomplete and not failed and not named else "",
         )
         new = tuple(one for one in result.findings if one not in old and one.code != INCOMPLETE)
         return replace(result, findings=new, old=(*result.old, *old), reason="; ".join(filter(None, said)))

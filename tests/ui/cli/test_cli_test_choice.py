@@ -509,3 +509,16 @@ def test_a_check_claims_nothing_of_tests_that_did_not_run_before_the_change(pawl
     mended = {"path": "app.py", "old": "number + 2", "new": "number + 1"}
     answers = told(pawl, tmp_path, ("strict_patch", mended), ("check", {"tests": ["tests/test_old.py"]}))
     assert "whether 1 of them did so before any change is not known" in answers[1]
+
+
+@pytest.mark.whole
+def test_a_model_that_named_its_tests_is_not_told_to_name_some(pawl, tmp_path):
+    commit(pawl)
+    (pawl.workspace / "tests/test_ends.py").write_text(
+        "import os\n\nimport app\n\n\ndef test_ends():\n    os._exit(0)\n"
+    )
+    changed = {"path": "app.py", "old": "number + 1", "new": "number + 1 + 0"}
+    calls = (("check", {"what": "tests"}), ("check", {"tests": ["tests/test_ends.py"]}))
+    answers = told(pawl, tmp_path, ("strict_patch", changed), *calls, code=6)
+    assert ["name those that matter" in one for one in answers[1:3]] == [True, False], answers
+    assert "the run did not finish" in answers[2] and "none of them ran" not in answers[2], answers[2]

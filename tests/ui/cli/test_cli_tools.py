@@ -11,7 +11,11 @@ from ui.cli.test_cli_do import FILES, RIGHT
 
 
 def told(
-    pawl: projects.Project, tmp_path: Path, *calls: tuple[str, dict[str, object]], says: tuple[str, ...] = ("mended",)
+    pawl: projects.Project,
+    tmp_path: Path,
+    *calls: tuple[str, dict[str, object]],
+    says: tuple[str, ...] = ("mended",),
+    code: int = 0,
 ) -> list[str]:
     """The answer to each call of a model that makes them one after the other."""
     answers = [{"text": "", "calls": [{"name": name, "arguments": given}]} for name, given in calls]
@@ -21,7 +25,7 @@ def told(
     )
     words = ("-p", "fix the bug in after", "--approve", "never", "--model", f"scripted:{script}")
     said = pawl(*words, "--output-format", "stream-json")
-    assert said.code == 0, said
+    assert said.code == code, said
     events = [json.loads(line) for line in said.lines]
     contents = [part for one in events if one["type"] == "user" for part in one["message"]["content"]]
     return [part["content"] for part in contents if part["type"] == "tool_result"]
