@@ -25,6 +25,7 @@ CHECKS: Mapping[Check, tuple[CheckKind, ...]] = {
 """The kinds of checks that a word stands for."""
 EVERY = "."
 """In the place of a test: all that the project has."""
+CUT_SHORT = ("none that ran failed", "none that ran failed; name those that matter in `tests`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +46,17 @@ class BenchChecker:
         if what is not Check.TESTS and not tests:
             return self.verifier.check_bench(CHECKS[what], self.files, self.runner, sorted(work.paths), seconds)
         verifier = replace(self.verifier, choice=None) if tests else self.verifier.choosing(work)
-        every = verifier.subject(self.files, self.runner, seconds)
-        named = [test for test in tests if test != EVERY]
-        subject = for_tests(every, named) if named else every
+        whole, named = verifier.subject(self.files, self.runner, seconds), [one for one in tests if one != EVERY]
+        subject = for_tests(whole, named) if named else whole
         if subject is None:
             return (skipped(TESTS, "they cannot be run by name here; use run_command"),)
         result = Tests().run(subject)
-        counts = result.counts
-        if tests and not result.incomplete and counts is not None and counts.total == counts.skipped:
+        if tests and not result.incomplete and (counts := result.counts) and counts.total == counts.skipped:
             # A runner takes a name that fits nothing for a wish to skip the rest.
             return (skipped(TESTS, f"none of them ran ({counts}): name files, or ids as reports have them"),)
-        return (self._told(result, named=bool(named)),)
+        return (self._told(result, every=not named),)
 
-    def _told(self, result: CheckResult, *, named: bool) -> CheckResult:
+    def _told(self, result: CheckResult, *, every: bool) -> CheckResult:
         """The result with what is older than the work apart: a test that fails as it did, with the same words."""
         before = self.before()
         known = {} if before is None else {one.test: one.first_line for one in (*before.findings, *before.old)}
@@ -69,8 +68,7 @@ class BenchChecker:
             result.reason,
             f"{count} of {len(failed)} failed before any change" if unknown < len(failed) else "",
             f"whether {unknown} of them did so before any change is not known" if unknown else "",
-            "none that ran failed" if result.incomplete and not failed else "",
-            "name those that matter in `tests`" if result.incomplete and not failed and not named else "",
+            CUT_SHORT[every] if result.incomplete and not failed else "",
         )
         new = tuple(one for one in result.findings if one not in old and one.code != INCOMPLETE)
         return replace(result, findings=new, old=(*result.old, *old), reason="; ".join(filter(None, said)))

@@ -255,10 +255,10 @@ def _settled(session: Session, queue: JobQueue, job: Job, report: Report) -> str
             return f"waits for your approval: pawl -C {job.workspace} approve {report.run}"
         case RunState.WORKING:
             return _stopped(session, queue, job, report)
-    told = (report.trouble.message,) if report.trouble else dict.fromkeys((*report.refused, *report.unproved))
+    told = [report.trouble.message] if report.trouble else list(dict.fromkeys((*report.refused, *report.unproved)))
     if not told and not report.requests:
         # Without a model the answer is what the reflex says of the patches that it left to the user.
-        told = (report.answer.strip(), *(f"{what}: pawl promote {entry}" for entry, what in report.alternatives))
+        told = [report.answer.strip(), *(f"{what}: pawl promote {entry}" for entry, what in report.alternatives)]
     outcome, why = JobOutcome.of(report.delivery), "; ".join(filter(None, told))
     end = JobEnd(outcome=outcome, verdict=str(report.verdict or ""), entry=report.entry or report.kept, reason=why)
     return _ended(queue, job, end)
