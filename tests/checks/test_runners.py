@@ -1,6 +1,7 @@
 """The installed runner is started, code of the workspace imports as ever, and what would take its place is named."""
 
 import os
+import re
 import shutil
 import subprocess
 import venv
@@ -44,6 +45,18 @@ def test_whether_a_test_executed_its_own_checks_is_seen_in_every_python(run, tmp
     done = run({"test_it.py": body}, "-m", "pytest", "-q", sign="the-sign")
     seen = watched_tests(done.stdout, "the-sign")[1]
     assert [one.checked for one in seen.ran] == [False, True, True, False, False, None], done
+
+
+def test_a_file_of_many_tests_is_read_a_few_times_and_not_for_each_of_them(run):
+    counting = (
+        "import atexit\nimport sys\n\nREAD = []\n"
+        "sys.addaudithook(lambda event, of: READ.append(1) if event == 'open' and 'test_it' in str(of[0]) else None)\n"
+        "atexit.register(lambda: sys.stderr.write(f'read {len(READ)} times'))\n"
+    )
+    body = "import pytest\n\n\n@pytest.mark.parametrize('it', range(200))\ndef test_it(it):\n    assert it >= 0\n"
+    done = run({"conftest.py": counting, "test_it.py": body}, "-m", "pytest", "-q", sign="the-sign")
+    assert len(watched_tests(done.stdout, "the-sign")[1].ran) == 200
+    assert int(re.search(r"read (\d+) times", done.stderr)[1]) < 20
 
 
 @pytest.mark.spec("G1")

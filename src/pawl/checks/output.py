@@ -249,14 +249,11 @@ def suspicions(findings: Iterable[Diagnostic], *, fading: float = _FADING) -> tu
     failed = [finding for finding in findings if finding.test][:_MOST_FINDINGS]
     for finding in failed:
         weight = 1.0
-        for place in reversed(finding.frames or _alone(finding)):
+        # A report in one line for each test tells the innermost place alone.
+        alone = (Location(path=finding.path, line=finding.line),) if finding.path else ()
+        for place in reversed(finding.frames or alone):
             if not is_test(place.path):
                 weights[place.path, place.line] += weight / len(failed)
                 weight *= fading
     order = sorted(weights, key=lambda place: (-weights[place], place))[:_MOST_SUSPICIONS]
     return tuple(Suspicion(path=path, line=line, weight=min(1.0, weights[path, line])) for path, line in order)
-
-
-def _alone(finding: Diagnostic) -> tuple[Location, ...]:
-    """A report in one line for each test tells the innermost place alone."""
-    return (Location(path=finding.path, line=finding.line),) if finding.path else ()

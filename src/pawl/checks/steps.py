@@ -318,7 +318,7 @@ class Tests:
             if subject.chosen is not None and detection.framework is not None:
                 env = {**env, **detection.framework.commands.part}
             completed = subject.run_first([served(subject.services, guarded or words)], env)
-            if guarded and completed is not None and _is_too_old(completed):
+            if guarded and completed and completed.code == _BAD_OPTION and "bad option" in printed(completed):
                 guarded, completed = (), subject.run_first([served(subject.services, words)], env)
             if completed is not None and completed.code == NOT_SERVED and subject.services:
                 why = not_served(subject.services, printed(completed))
@@ -395,14 +395,8 @@ def _script(framework: Framework, subject: Subject) -> tuple[str, ...]:
 _NO_BUILD = re.compile(r"lint|prettier|biome|\bstandard\b|\bxo\b|--noEmit|type-?check|check-types|\baudit\b")
 _LOADS = re.compile(r"\bnode\b.*\s(?:--import|--loader|--experimental-loader|--require|-r)\b")
 """Options of Node that bring in what reads another language."""
-
-
-def _is_too_old(completed: Completed) -> bool:
-    """Whether Node does not know an option by which its tests are watched."""
-    return completed.code == _BAD_OPTION and "bad option" in printed(completed)
-
-
 _BAD_OPTION = 9
+"""The exit code of a Node that does not know an option by which its tests are watched."""
 
 
 def _by_module(argv: tuple[str, ...], subject: Subject) -> list[tuple[str, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from dataclasses import replace
 
-from pawl.core.diagnostic import CheckResult, Diagnostic, Status, TestCounts, TestOutcome
+from pawl.core.diagnostic import CheckResult, Status, TestCounts, TestOutcome
 from pawl.core.lazy_dataclass import dataclass
 
 _MINUTE = 60.0
@@ -33,7 +33,8 @@ class TestChoice:
     def told(self, result: CheckResult) -> str:
         """How much of the suite ran, and how to run the rest."""
         ran = result.counts.total if result.counts is not None else 0
-        return f"{ran:,} of {max(ran, self.tests):,} tests, {self.why}; {self.rest}"
+        of = f" of {self.tests:,}" if self.tests > ran else ""  # counted as text, they may be fewer than ran
+        return f"{ran:,}{of} tests, {self.why}; {self.rest}"
 
     @property
     def rest(self) -> str:
@@ -54,7 +55,10 @@ class TestChoice:
         if not whole.ran or whole.incomplete or whole.part or not all(path.endswith(".py") for path in self.changed):
             return None
         ran = tuple(one for one in whole.ran if file_of(one.id) in self.files)
-        findings, old = (self._of(several) for several in (whole.findings, whole.old))
+        findings, old = (
+            tuple(one for one in several if not one.test or file_of(one.test) in self.files)
+            for several in (whole.findings, whole.old)
+        )
         outcomes = [one.outcome for one in ran]
         counts = TestCounts(
             passed=outcomes.count(TestOutcome.PASSED),
@@ -65,9 +69,6 @@ class TestChoice:
         standing = Status.FAIL if findings else Status.PASS
         part = replace(whole, standing=standing, findings=findings, old=old, ran=ran, counts=counts)
         return replace(part, part=self.told(part))
-
-    def _of(self, findings: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-        return tuple(one for one in findings if not one.test or file_of(one.test) in self.files)
 
 
 def _time(seconds: float) -> str:

@@ -336,6 +336,10 @@ def _with_inner(code: "Any") -> "Iterator[Any]":
             yield from _with_inner(one)
 
 
+_CHECKS: "dict[str, dict[int, tuple[set[int], set[int]]]]" = {}
+"""By file and first line of a function. A file is read once: of thousands of tests most stand in few files."""
+
+
 def _checks(path: str, first: int, *, inner: bool = False) -> "set[int]":
     """The lines of a function on which something is checked: assert, raises, assertEqual, assert_called_once.
 
@@ -343,18 +347,19 @@ def _checks(path: str, first: int, *, inner: bool = False) -> "set[int]":
     """
     import ast
 
-    try:
-        with open(path, encoding="utf-8") as file:
-            tree = ast.parse(file.read())
-    except (OSError, SyntaxError, ValueError):
-        return set()
-    found: set[int] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            start = min([node.lineno, *(one.lineno for one in node.decorator_list)])
-            if start == first:
-                found.update(_checking(node, inner=inner))
-    return found
+    if path not in _CHECKS:
+        found = _CHECKS[path] = {}
+        try:
+            with open(path, encoding="utf-8") as file:
+                tree = ast.parse(file.read())
+        except (OSError, SyntaxError, ValueError):
+            tree = ast.Module([], [])
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                start = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+                for within, lines in enumerate(found.setdefault(start, (set(), set()))):
+                    lines.update(_checking(node, inner=bool(within)))
+    return _CHECKS[path].get(first, (set(), set()))[inner]
 
 
 def _checking(node: "Any", *, inner: bool) -> "Iterator[int]":
