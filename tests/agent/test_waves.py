@@ -107,7 +107,7 @@ def test_a_task_that_names_no_file_runs_alone():
     [
         ("# Tasks\n- [ ] write it\n", "holds no task that can be read"),
         ("- [ ] T001 a.py\n- [x] T001 b.py\n", "T001 is already in line 1"),
-        ("- [ ] T001 a.py (depends on T007)\n", "T001 depends on T007, which is not there"),
+        ("- [ ] T001 a.py (depends on T007)\n", "T001 depends on T007, which does not exist"),
     ],
 )
 def test_tasks_that_cannot_be_read_are_told_with_the_line(text: str, why: str):

@@ -68,7 +68,7 @@ def test_what_a_specification_leaves_open_is_answered_and_what_is_proved_is_not_
     card.css("summary").having("1 of 2 tasks done, 0 proved").click()
     rows = [line.split() for line in card.css("tbody tr").all_words()]
     assert [(one[0], one[2]) for one in rows] == [("T001", "done"), ("T002", "open")]
-    card.text("T001 is ticked, and lines.py is not there").seen()
+    card.text("T001 is ticked, but lines.py does not exist").seen()
     card.text("pawl spec orchestrate").seen()
     tab.shot("spec-status-1280")
     tab.size(360)

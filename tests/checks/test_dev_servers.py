@@ -80,7 +80,7 @@ def test_every_server_has_its_words_tried():
     [
         ({"ready": 5000, "status": 200}, None),
         ({"failed": "port 5000 is taken", "busy": True}, "port_in_use"),
-        ({"failed": "it did not say where it listens within 60 s", "late": True}, "timed_out"),
+        ({"failed": "it did not print its address within 60 s", "late": True}, "timed_out"),
         ({"failed": "it ended with code 127", "missing": True}, "server_unavailable"),
         ({"failed": "it ended with code 1", "output": "No module named flask"}, "server_unavailable"),
         ({"failed": "it ended with code 1", "output": "SyntaxError"}, "build_failed"),

@@ -23,7 +23,7 @@ def test_ty_says_what_is_wrong_with_its_place(subject):
     assert verdict.standing is Status.FAIL
     (finding,) = verdict.findings
     assert (finding.path, finding.line, finding.code) == ("app.py", 2, "invalid-return-type")
-    assert verdict.reason == "1 error; 2 files looked at"
+    assert verdict.reason == "1 error; 2 files checked"
 
 
 def test_a_clean_file_passes_and_ruff_is_asked_the_same_way(subject):

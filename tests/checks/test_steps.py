@@ -72,7 +72,7 @@ def test_the_interpreter_of_the_projects_environment_is_used(subject):
 @pytest.mark.parametrize("step", [Syntax(), Ruff(), Types()])
 def test_a_project_without_python_is_skipped_and_says_so(subject, step):
     verdict = step.run(subject({"main.go": "package main\n"}))
-    assert (verdict.standing, verdict.reason) == (Status.SKIPPED, "no Python file to look at")
+    assert (verdict.standing, verdict.reason) == (Status.SKIPPED, "no Python file to check")
 
 
 @pytest.mark.spec("A8")

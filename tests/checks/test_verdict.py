@@ -76,7 +76,7 @@ def test_a_new_failure_is_refused_and_told_with_its_message():
 def test_what_failed_before_is_told_and_does_not_stand_in_the_way():
     after = suite(Status.PASS, Counts(passed=1, failed=1), old=failing("t.py::test_x"))
     judgement = decide(checked(Counts(passed=1, failed=1), after), Requirements(named="add an option"))
-    assert judgement.accepted and judgement.notes == ("1 test failed before and fails still",)
+    assert judgement.accepted and judgement.notes == ("1 test failed before and still fails",)
 
 
 @pytest.mark.parametrize(
@@ -294,14 +294,14 @@ def test_a_run_that_was_cut_off_is_never_compared(before: CheckResult):
 
 def test_a_failure_before_the_cut_is_none_where_nothing_tells_that_it_is_new():
     cut = replace(CUT, findings=(*CUT.findings, *failing("test_mail")))
-    before = CheckResult(step="tests", standing=Status.SKIPPED, reason="there is nothing to compare with")
+    before = CheckResult(step="tests", standing=Status.SKIPPED, reason="there is no earlier run to compare with")
     for known, verdict in ((before, Verdict.UNVERIFIED), (GREEN, Verdict.FAILED)):
         checked = Verification(digest="d", before=known, verdicts=(cut,))
         assert decide(checked, Requirements()).verdict is verdict
 
 
 def test_failures_after_a_baseline_that_was_cut_off_are_no_proof_that_they_are_new():
-    after = replace(BROKEN, incomplete="the run before the change cannot be compared with: timed out")
+    after = replace(BROKEN, incomplete="the run before the change is no basis for comparison: timed out")
     checked = Verification(digest="d", before=CUT, verdicts=(after,))
     assert decide(checked, Requirements()).verdict is Verdict.UNVERIFIED
     assert decide(checked, Requirements(all_tests=True)).verdict is Verdict.FAILED, "they are to pass, old or new"
@@ -348,14 +348,14 @@ def test_all_tests_are_those_of_every_suite():
     nested = replace(suite(Status.PASS, Counts(passed=1, failed=1), old=failing("double")), step="tests in web")
     checked = Verification(digest="d", before=GREEN, verdicts=(GREEN, nested))
     assert decide(checked, Requirements(all_tests=True)).refused == (
-        "tests in web: 1 test that failed before fails still",
+        "tests in web: 1 test that failed before still fails",
     )
 
 
 def test_a_witness_that_executes_none_of_its_own_checks_proves_nothing():
     idle = replace(GREEN, ran=(TestRun(id="t.py::test_x", outcome=TestOutcome.PASSED, checked=False),))
     judgement = decide(Verification(digest="d", before=BROKEN, verdicts=(idle,)), Requirements(fixes=True))
-    assert judgement.unproved == ("t.py::test_x passes and heeds none of its own checks",)
+    assert judgement.unproved == ("t.py::test_x passes, but none of its assertions ran",)
 
 
 REACHING = {
@@ -452,7 +452,7 @@ def test_code_that_only_looks_like_it_is_not_named(text: str):
 def test_what_turns_code_into_what_tests_run_decides_unless_the_request_names_it():
     changes = ChangeSet.of([Change("web/vite.config.ts", None, Node.file(MemoryBlobs().put(b"export default {}")))])
     (told,) = deciding_files(changes, ())
-    assert told.startswith("web/vite.config.ts decides what becomes of code and tests")
+    assert told.startswith("web/vite.config.ts transforms code and tests")
     assert deciding_files(changes, (), words="add an alias to vite.config.ts") == ()
 
 
@@ -611,7 +611,7 @@ def test_helpers_of_tests_outside_of_them_are_known_by_what_they_do(path: str, t
         Node.file(blobs.put(one.encode())) for one in (text, text.replace(", 1)", ", found)"), f"{text}\nlabel = 2\n")
     )
     assert reaching_for_tests(ChangeSet.of([Change(path, before, weaker)]), blobs) == (
-        f"{path}: {name} serves the tests, and was changed",
+        f"{path}: {name} is used by the tests to check results, and was changed",
     )
     assert reaching_for_tests(ChangeSet.of([Change(path, before, other)]), blobs) == ()
 
@@ -639,7 +639,7 @@ def test_a_function_with_which_tests_check_proves_nothing_once_it_is_changed():
         for one in (old, old.replace("    assert", "    if found:\n        return\n    assert"), old.replace("1", "2"))
     )
     told = reaching_for_tests(ChangeSet.of([Change("helpers.py", before, weaker)]), blobs)
-    assert told == ("helpers.py: assert_price serves the tests, and was changed",)
+    assert told == ("helpers.py: assert_price is used by the tests to check results, and was changed",)
     assert reaching_for_tests(ChangeSet.of([Change("helpers.py", before, weaker)]), blobs, "mend assert_price") == ()
     assert reaching_for_tests(ChangeSet.of([Change("helpers.py", before, other)]), blobs) == ()
 
@@ -719,7 +719,7 @@ def test_an_edited_example_and_a_change_of_comments_prove_nothing():
     inert = decide(fixed(inert=True), Requirements())
     assert inert.verdict is Verdict.UNVERIFIED and "passes by chance" in inert.unproved[0]
     unshown = Verification(digest="d", before=GREEN, verdicts=(GREEN,), inert=True)
-    assert decide(unshown, Requirements(fixes=True)).unproved == ("nothing that runs was changed",)
+    assert decide(unshown, Requirements(fixes=True)).unproved == ("no code that runs was changed",)
     assert decide(unshown, Requirements()).verdict is Verdict.VERIFIED
 
 
@@ -802,7 +802,7 @@ def test_a_module_that_tests_before_their_code_miss_is_one_that_a_later_task_wri
 def test_tests_before_their_code_that_pass_or_come_with_code_are_refused():
     made = checked(Counts(passed=1), suite(Status.PASS, Counts(passed=2)))
     passing = decide(replace(made, paths=("tests/test_new.py",)), Requirements(red=True))
-    assert passing.refused == ("no test that was written fails: it shows nothing that is missing",)
+    assert passing.refused == ("none of the new tests fails: they do not show what is missing",)
     assert "'new.py' is not a test" in decide(replace(made, paths=("new.py",)), Requirements(red=True)).refused[1]
 
 

@@ -46,7 +46,7 @@ def test_a_project_that_the_program_of_spec_kit_has_made_goes_from_analyze_to_ex
     story.lay({}, "As the program made it")
     # Its own templates, before anybody has filled them in.
     bare = story.spec("analyze")
-    assert bare.code == 1 and "[FEATURE NAME] of the template was not filled in" in bare.out, bare
+    assert bare.code == 1 and "[FEATURE NAME] of the template is not filled in" in bare.out, bare
     own = {name.replace("002-stats", folder.name): text for name, text in SPEC_KIT.items()}
     filled = {name: text for name, text in own.items() if name.endswith(("spec.md", "tasks.md", "constitution.md"))}
     story.lay({**filled, f"specs/{folder.name}/plan.md": "# Implementation Plan: Statistics\n"}, "Fill it in")

@@ -288,7 +288,7 @@ def test_that_nothing_is_missing_does_not_stand_where_files_are_not_there_or_a_r
     claim = (f"{FOLDER}/converge.md", "- FR-001: stats/words.py:1, tests/test_words.py\n")
     story.model_says(*write(claim, user="what the code lacks"))
     said = story.spec("converge")
-    assert said.code == 1 and "T001 is ticked, and stats/words.py is not there" in said.err, said
+    assert said.code == 1 and "T001 is ticked, but stats/words.py does not exist" in said.err, said
     assert "converge.md: FR-002 was not compared with the code" in said.err
     story.lay({"stats/words.py": WORDS})
     story.model_says(*write((f"{FOLDER}/converge.md", f"{claim[1]}- FR-002: missing\n"), user="what the code lacks"))

@@ -105,7 +105,7 @@ def test_a_worker_of_another_machine_carries_a_task_and_its_wave_is_committed_at
     with story.pawl.started(*words, until="T002 is job 2 of the queue") as process:
         with elsewhere() as other:
             said = other("worker", "--drain", "--label", "files")
-        assert said.out.count("carried; it is promoted at home") == 2, said
+        assert said.out.count("done; the machine that added it promotes it") == 2, said
         # At home both are verified again, and wait for their wave.
         assert story.pawl("queue", "run").code == 4
         rest = process.stdout.read().decode()

@@ -366,7 +366,7 @@ def test_a_project_of_spec_kit_is_analyzed_and_executed_as_it_is_and_feeds_the_m
     )
     analyzed = story.spec("analyze")
     assert analyzed.code == 1 and "plan.md: 1 open: NEEDS CLARIFICATION" in analyzed.out, analyzed
-    assert "FR-001 is named by no task" in analyzed.out and "requirements.md: 1 not checked" in analyzed.out
+    assert "no task covers FR-001" in analyzed.out and "requirements.md: 1 of its boxes not ticked" in analyzed.out
     assert "templates/overrides/tasks-template.md" in story.pawl("spec", "tasks", "--dry-run").out
     story.lay({"specs/002-stats/plan.md": "# Implementation Plan: Statistics\n"})
     assert story.spec("analyze").code == 0

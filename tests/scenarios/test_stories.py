@@ -65,7 +65,7 @@ def test_a_feature_in_new_files_is_promoted_without_asking_when_the_user_says_so
     done = story.do("add a function weeks(year) with a test", approve="never", reasoning="off")
     assert (done.delivery, done.refused) == (DeliveryState.DONE, ())
     assert (done.before, done.after) == (Counts(passed=2, failed=1), Counts(passed=3, failed=1))
-    assert done.notes[0] == "1 test failed before and fails still"
+    assert done.notes[0] == "1 test failed before and still fails"
     assert "tests/test_weeks.py was written in the run" in done.notes[1], "labelled as the run's own"
     assert "def weeks" in story.read("weeks.py")
 
@@ -284,7 +284,7 @@ def test_hunks_that_mend_a_part_are_promoted_and_the_run_does_not_say_done(story
     )
     partly = story.approve(story.do("mend test_century and test_days"), hunks=[1])
     assert (partly.delivery, partly.after) == (DeliveryState.PARTLY, Counts(passed=2, failed=1))
-    assert partly.entry is not None and partly.refused == ("tests: 1 test that failed before fails still",)
+    assert partly.entry is not None and partly.refused == ("tests: 1 test that failed before still fails",)
     assert RIGHT in story.read("dates.py") and "else 364" in story.read("dates.py")
 
 

@@ -86,7 +86,7 @@ def test_a_home_that_is_not_absolute_is_refused() -> None:
 
 
 def test_a_named_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"PAWL_CONFIG names '.*none\.toml', which is not there"):
+    with pytest.raises(ConfigError, match=r"PAWL_CONFIG names '.*none\.toml', which does not exist"):
         loaded(tmp_path, PAWL_CONFIG=str(tmp_path / "none.toml"))
 
 

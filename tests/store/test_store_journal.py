@@ -227,9 +227,9 @@ def test_what_would_take_back_an_entry_that_another_has_taken_back_does_not_begi
     restore = desk.reverse_all(EntryKind.RESTORE, second, first)
     undo = desk.reverse(EntryKind.UNDO, restore)
     again = desk.reverse(EntryKind.UNDO, second)
-    with pytest.raises(Conflicted, match=f"entry {second} was taken back by entry {again} since") as caught:
+    with pytest.raises(Conflicted, match=f"entry {second} was undone by entry {again} since") as caught:
         desk.reverse(EntryKind.UNDO, undo)
-    assert caught.value.advice == f"take back entry {again} first"
+    assert caught.value.advice == f"undo entry {again} first"
     assert links(desk, first, second, restore, undo, again) == [None, again, undo, None, None]
     assert len(desk.store.journal.entries(desk.workspace)) == 5
 

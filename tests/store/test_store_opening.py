@@ -241,7 +241,7 @@ def test_integrity_finds_a_content_that_is_not_what_its_name_says(desk):
     desk.store._database.run("UPDATE content SET data = x'00' WHERE blob = 1")
     problems = desk.store.integrity()
     assert len(problems) == 1
-    assert "is not what its name says" in problems[0]
+    assert "does not match its hash" in problems[0]
 
 
 def test_integrity_finds_wrong_counts_and_lost_contents(desk):

@@ -278,13 +278,13 @@ sleep 60
 @pytest.mark.attack("A34")
 def test_a_hook_that_takes_too_long_is_ended_with_its_whole_tree(hooks: Make, on_host: Make, config: Config):
     said = on_host("PreToolUse", TREE, timeout=3).run("PreToolUse", CALL)
-    assert "its time was up" in said.notices[0] and said.blocked and said.permission is Decision.DENY
+    assert "it timed out" in said.notices[0] and said.blocked and said.permission is Decision.DENY
     assert alive(config.home) == []
     said = on_host("PreToolUse", "yes", timeout=1).run("PreToolUse", CALL)
-    assert "its time was up" in said.notices[0]
+    assert "it timed out" in said.notices[0]
     word = f"pawl-{uuid.uuid4().hex}"
     said = hooks("PreToolUse", f"setsid sh -c 'sleep 60; : {word}' & sleep 60", timeout=1).run("PreToolUse", CALL)
-    assert "its time was up" in said.notices[0] and said.blocked and said.permission is Decision.DENY
+    assert "it timed out" in said.notices[0] and said.blocked and said.permission is Decision.DENY
     assert until(lambda: not processes_with(word))
 
 

@@ -208,19 +208,19 @@ function Meter() {
 }
 
 const KEYS: [string, string][] = [
-  ["Alt+1 … Alt+7", "Work, Code, Proof, Time, Money, Preview, Settings"],
-  ["Enter", "sends the request, or steers the run that works"],
-  ["Alt+Enter", "queues it as a follow-up"],
-  ["Shift+Enter", "a new line"],
+  ["Alt+1 … Alt+7", "opens Work, Code, Proof, Time, Money, Preview, Settings"],
+  ["Enter", "sends the request, or steers the current run"],
+  ["Alt+Enter", "queues the request as a follow-up"],
+  ["Shift+Enter", "inserts a new line"],
   ["Ctrl+.", "stops the run; it can be resumed"],
-  ["Alt+I", "to the request"],
-  ["Alt+A, Alt+R", "approve, reject"],
+  ["Alt+I", "goes to the request"],
+  ["Alt+A, Alt+R", "approves, rejects"],
   ["Ctrl+P", "opens a file by its name"],
   ["Ctrl+Shift+F", "searches in files"],
   ["Ctrl+S", "saves the file"],
   ["F12, Ctrl+click", "goes to the definition"],
-  ["← →", "on the bar between the panes: moves it"],
-  ["?", "this list"],
+  ["← →", "moves the bar between the panes when it has the focus"],
+  ["?", "shows this list"],
 ];
 
 function Keys() {

@@ -135,7 +135,7 @@ class LadderClimber:
                 return Climbed(why=EscalationEnd.EXHAUSTED, reason=told, answer=told)
             return Climbed(why=None, reason="nothing fails", answer="Nothing fails, and nothing else is asked for.")
         if before.standing is Status.PASS and (before.counts is None or not before.counts.total):
-            told = "the test command shows no tests and passes already: it decides nothing about what is wanted"
+            told = "the test command shows no tests and passes already: it cannot tell whether the request is fulfilled"
             self.listen(EscalationWarned(told))
         elif before.standing is Status.PASS and not keeps_behaviour(self.record.objective):
             self.listen(EscalationWarned("the tests pass already: none of them proves what is wanted"))

@@ -102,7 +102,7 @@ def present_diff(shop: Project) -> tuple[str, tuple[str, ...]]:
 def review_request(diff: str, words: str = "", left_out: Sequence[str] = ()) -> str:
     """The request for a model."""
     if not diff.strip():
-        hidden = f" but what is hidden ({hidden_names(left_out)})" if left_out else ""
+        hidden = f" except in hidden files ({hidden_names(left_out)})" if left_out else ""
         raise UsageError(f"git shows no changes{hidden}", advice="/diff shows what Pawl promoted")
     cut = len(diff) - MOST
     shown = diff if cut <= 0 else f"{diff[:MOST]}\n[… {cut:,} characters left out …]"

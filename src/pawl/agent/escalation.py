@@ -112,7 +112,7 @@ def _overruled(wish: LadderWish, read: Escalation) -> tuple[str, ...]:
         "--max-minutes": wish.max_minutes is not None and read.max_minutes is not None,
         "--max-iterations": wish.max_iterations is not None and read.max_iterations is not None,
     }
-    return tuple(f"{flag} is overruled by the tier file {str(wish.tiers)!r}" for flag, both in given.items() if both)
+    return tuple(f"{flag} is overridden by the tier file {str(wish.tiers)!r}" for flag, both in given.items() if both)
 
 
 def _check(wish: LadderWish) -> None:

@@ -399,7 +399,7 @@ class Counterexample:
 
     @property
     def text(self) -> str:
-        return f"chaos: {self.call} gave a value before and now: {self.error}"
+        return f"chaos: {self.call} returned a value before, and now: {self.error}"
 
 
 def attacked(shop: Project, verifier: Verifier, place: Workplace, tried: Tried) -> Tried:

@@ -301,7 +301,7 @@ def climb(bench: Workbench, place: RunCursor) -> NodeOutcome:
     plan = as_one(record.order.text)
     judgement = decide(came.checked, wanted(bench))
     left = tuple(
-        TaskOutcome(number=number, what=what, state=TaskState.FAILED, reason="the team did not make it")
+        TaskOutcome(number=number, what=what, state=TaskState.FAILED, reason="the team did not finish it")
         for number, what in enumerate(came.left, 2)
     )
     record.keep(replace(_checked(record, came.checked, judgement), plan=plan, task_ends=left))

@@ -53,7 +53,7 @@ class BenchChecker:
         result = Tests().run(subject)
         if tests and not result.incomplete and (counts := result.counts) and counts.total == counts.skipped:
             # A runner takes a name that fits nothing for a wish to skip the rest.
-            return (skipped(TESTS, f"none of them ran ({counts}): name files, or ids as reports have them"),)
+            return (skipped(TESTS, f"none of them ran ({counts}): name files, or ids as in a report"),)
         return (self._told(result, every=not named),)
 
     def _told(self, result: CheckResult, *, every: bool) -> CheckResult:
@@ -67,7 +67,7 @@ class BenchChecker:
         said = (
             result.reason,
             f"{count} of {len(failed)} failed before any change" if unknown < len(failed) else "",
-            f"whether {unknown} of them did so before any change is not known" if unknown else "",
+            f"it is not known whether {unknown} of them failed before" if unknown else "",
             CUT_SHORT[every] if result.incomplete and not failed else "",
         )
         new = tuple(one for one in result.findings if one not in old and one.code != INCOMPLETE)

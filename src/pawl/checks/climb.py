@@ -62,7 +62,7 @@ class Baseline:
         new, old = separated(verdict.findings, stood)
         if new or not old:
             cut = (
-                f"the run before the change cannot be compared with: {before.incomplete}"
+                f"the run before the change is no basis for comparison: {before.incomplete}"
                 if before and before.incomplete
                 else ""
             )

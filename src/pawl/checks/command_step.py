@@ -147,7 +147,7 @@ class CommandStep:
         if subject.changed and not any(self.rung.concerns(path) for path in subject.changed):
             return skipped(self.name, "nothing that it checks was changed")
         if self.rung.judges and not any(is_named(path, self.rung.judges) for path in subject.files.walk()):
-            return skipped(self.name, f"no file {' or '.join(self.rung.judges)} to look at")
+            return skipped(self.name, f"no file {' or '.join(self.rung.judges)} to check")
         limits = dataclasses.replace(subject.limits, seconds=min(subject.limits.seconds, self.rung.seconds))
         timed = dataclasses.replace(subject, limits=limits)
         completed = timed.run_first(words for words in _candidates(self.rung, subject))

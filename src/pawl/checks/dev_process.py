@@ -164,7 +164,7 @@ def start(shop: Project, request: DevRequest) -> tuple[ServerRecord, bool]:
         name = (record.name if record is not None else "") or "the dev server"
         tail = logs(shop, 8)
         registry.forget(shop.workspace)
-        raise ServerUnavailable(f"{name}: {why}", advice=tail or "see 'pawl verify' for what is wrong")
+        raise ServerUnavailable(f"{name}: {why}", advice=tail or "'pawl verify' shows what is wrong")
     # It goes on without this process; nobody waits for it here. Without this word it ends, because nobody knows of it.
     assert process.stdin is not None
     with suppress(BrokenPipeError):
@@ -237,7 +237,7 @@ def logs(shop: Project, lines: int) -> str:
 
 def required(record: ServerRecord | None) -> ServerRecord:
     if record is None:
-        raise NotFound("no dev server of this workspace is known", advice="start it with 'pawl dev start'")
+        raise NotFound("no dev server runs for this workspace", advice="start it with 'pawl dev start'")
     return record
 
 

@@ -169,7 +169,7 @@ def read_told(line: str) -> dict[str, Any]:
     except Unreadable:
         told = None
     plain = isinstance(told, dict) and str(told.get("ready", "0")).isdecimal()
-    return told if plain else {"failed": "what it said cannot be read"}
+    return told if plain else {"failed": "its output cannot be parsed"}
 
 
 def execution(host: Host, limits: Limits, asked: str, joint: int) -> Execution:

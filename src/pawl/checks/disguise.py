@@ -31,23 +31,23 @@ def disguises(path: str, before: str, after: str) -> Iterator[tuple[int, str]]:
 def _found(tree: ast.Module) -> Iterator[tuple[int, str]]:
     foreign = set(_foreign(tree))
     modules = {name.asname or name.name for one in ast.walk(tree) if isinstance(one, ast.Import) for name in one.names}
-    yield from ((line, "changes files when it is loaded") for line in _writes_when_loaded(tree))
-    yield from ((one.lineno, f"decides by its surroundings ({ast.unparse(one)})") for one in _ambient(tree, foreign))
+    yield from ((line, "changes files when it is imported") for line in _writes_when_loaded(tree))
+    yield from ((one.lineno, f"depends on its environment ({ast.unparse(one)})") for one in _ambient(tree, foreign))
     for node in ast.walk(tree):
         match node:
             case ast.BinOp(op=ast.Add(), left=ast.Constant(value=left), right=ast.Constant(value=right)):
                 if type(left) is type(right) and isinstance(left, str | bytes) and _NAME.fullmatch(_text(left + right)):  # type: ignore[operator]
-                    yield node.lineno, "puts a name together"
+                    yield node.lineno, "builds a name at run time"
             case ast.Assign(targets=targets):
                 for one in targets:
                     if isinstance(one, ast.Attribute) and _root(one) in foreign | modules:
-                        yield node.lineno, f"changes {ast.unparse(one)}, which is not its own"
+                        yield node.lineno, f"changes {ast.unparse(one)}, which belongs to another module"
             case ast.Compare(left=left, comparators=[right]) if _wears_off(left, right) or _wears_off(right, left):
-                yield node.lineno, f"does otherwise after a while ({ast.unparse(node)})"
+                yield node.lineno, f"behaves differently after a while ({ast.unparse(node)})"
             case ast.FunctionDef(name="__eq__" | "__ne__") if not _compares(node):
                 yield node.lineno, f"has a {node.name} that compares nothing"
             case ast.FunctionDef(name=name) if name in _ANSWERING and not _looks_at_all(node):
-                yield node.lineno, f"has a {name} that says the same of everything"
+                yield node.lineno, f"has a {name} that gives the same answer for everything"
 
 
 def _writes_when_loaded(tree: ast.Module) -> Iterator[int]:

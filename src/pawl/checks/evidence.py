@@ -284,7 +284,7 @@ def deciding_files(
     table, found = _table().tests, dict[str, str]()
     for path in sorted(changes.paths):
         if is_named(path, table["transforms"]) and PurePosixPath(path).name not in words:
-            found[path] = f"{path} decides what becomes of code and tests before they run, and was changed"
+            found[path] = f"{path} transforms code and tests before they run, and was changed"
     for command in commands:
         names = {word.removeprefix("./") for part in command for word in part.split()}
         read = table["programs"].get(command[0] if command else "", ())
@@ -312,7 +312,11 @@ def reaching_for_tests(
             continue
         before = text_of(change.before, blobs) or ""
         names = changed_checks(change.path, before, after)
-        found += [f"{change.path}: {one} serves the tests, and was changed" for one in names if one not in words]
+        found += [
+            f"{change.path}: {one} is used by the tests to check results, and was changed"
+            for one in names
+            if one not in words
+        ]
         found += [f"{change.path}:{line} {what}" for line, what in disguises(change.path, before, after)]
         for files, pattern, what in _reaching(exits=exits):
             places = [match.start() for match in pattern.finditer(after)] if is_named(change.path, files) else []
@@ -343,7 +347,7 @@ def taken_away(changes: ChangeSet, blobs: BlobReader, words: str) -> Iterator[st
         gone = sorted(name for kind, name in before - now if kind in left)
         if gone or (one.after is None and one.path.endswith(_CODE) and not before):
             what = ": ".join(filter(None, (one.path, ", ".join(gone[:3]))))
-            yield f"{what} was taken away, and with it what was found there"
+            yield f"{what} was removed, and with it the findings in it"
 
 
 def hollow_answers(changes: ChangeSet, blobs: BlobReader, mended: Iterable[str], files: Folder) -> tuple[str, ...]:
@@ -366,7 +370,7 @@ def hollow_answers(changes: ChangeSet, blobs: BlobReader, mended: Iterable[str],
             before, after = text_of(one.before, blobs), text_of(one.after, blobs)
             found += special_cases(one.path, before, after, asked) if asked else ()
             names = sorted(leaned & changed_definitions(one.path, before or "", after or "")) if leaned else ()
-            found += [f"{one.path}: {name} serves the tests, and was changed" for name in names]
+            found += [f"{one.path}: {name} is used by the tests to check results, and was changed" for name in names]
     return tuple(found)
 
 

@@ -65,7 +65,7 @@ class NodeSyntax:
         ours = (path for path in subject.changed or subject.files.walk() if _is_ours(path))
         paths = [path for path in ours if subject.files.exists(path)]
         if not paths:
-            return skipped(self.name, "no JavaScript file to look at")
+            return skipped(self.name, "no JavaScript file to check")
         loose = "loose" if _TRANSFORMED & dependencies(subject.files) else "strict"
         words = ("node", "--no-warnings", "--experimental-vm-modules", "-e", _node_script(), "--", loose)
         said = _each_file(subject, words, paths)
@@ -119,8 +119,8 @@ class ReadableFiles:
     def run(self, subject: Subject) -> CheckResult:
         found = unreadable(subject.files, self.folders)
         if not found:
-            return passed(self.name, "they can be read")
-        return failed(self.name, f"{amount(len(found), 'file')} that cannot be read", found)
+            return passed(self.name, "no mistake found")
+        return failed(self.name, f"{amount(len(found), 'file')} that cannot be parsed", found)
 
 
 _ARGUMENTS = ("check", "--output-format", "json", "--no-fix", "--no-cache", "--force-exclude")
@@ -135,7 +135,7 @@ class Ruff:
     def run(self, subject: Subject) -> CheckResult:
         paths = subject.python_files()
         if not paths:
-            return skipped(self.name, "no Python file to look at")
+            return skipped(self.name, "no Python file to check")
         configured = is_configured(subject)
         # By its own rules ruff decides itself what belongs to the project.
         arguments = (*_ARGUMENTS, *(() if configured else _ERRORS_ONLY), *((subject.changed and paths) or (".",)))
@@ -151,7 +151,7 @@ class Ruff:
         try:
             findings = list(_read_ruff(completed.stdout.text, subject.origin))
         except ValueError as error:
-            return failed(self.name, f"what ruff printed cannot be read: {error}")
+            return failed(self.name, f"the output of ruff cannot be parsed: {error}")
         rules = "the project's rules" if configured else "the rules for plain errors; the project configures none"
         if findings:
             return failed(self.name, f"{amount(len(findings), 'finding')} by {rules}", findings)
@@ -236,13 +236,13 @@ class Syntax:
     def run(self, subject: Subject) -> CheckResult:
         paths = subject.python_files()
         if not paths:
-            return skipped(self.name, "no Python file to look at")
+            return skipped(self.name, "no Python file to check")
         python = subject.interpreters.get(subject.python) or subject.python
         said = _each_file(subject, (python, "-I", "-W", "ignore", "-c", _COMPILE), paths)
         if said is None:
             return _without_interpreter(self.name, subject, paths)
         if isinstance(said, str):
-            return failed(self.name, f"the interpreter could not look at the files: {said}")
+            return failed(self.name, f"the interpreter could not check the files: {said}")
         return _syntax_result(self.name, [Diagnostic(tool="python", **one) for one in said], len(paths), "")
 
 
@@ -319,7 +319,7 @@ class Types:
 
     def run(self, subject: Subject) -> CheckResult:
         if not subject.python_files():
-            return skipped(self.name, "no Python file to look at")
+            return skipped(self.name, "no Python file to check")
         checker, configured = chosen(subject)
         arguments = (*checker.arguments, *_targets(checker, subject, configured))
         completed = subject.run_first(
@@ -363,7 +363,7 @@ def _types_result(step: str, checker: TypeChecker, completed: Completed, origin:
             line_findings(checker.name, [pattern], output, origin) if pattern else _pyright(checker, output, origin)
         )
     except ValueError as error:
-        return failed(step, f"what {checker.name} printed cannot be read: {error}")
+        return failed(step, f"the output of {checker.name} cannot be parsed: {error}")
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
     if completed.code == 0 and not errors:
         return passed(step, f"no errors found by {by}")

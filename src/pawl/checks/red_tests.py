@@ -56,5 +56,5 @@ def _is_mistyped(one: Diagnostic, coming: Collection[str]) -> bool:
 def red_refusals(failed: Collection[str], paths: Collection[str]) -> list[str]:
     """Why tests that are to fail are not accepted; `paths` are those of the change, with new folders."""
     files = [path for path in paths if not any(one.startswith(f"{path}/") for one in paths)]
-    none = [] if failed else ["no test that was written fails: it shows nothing that is missing"]
+    none = [] if failed else ["none of the new tests fails: they do not show what is missing"]
     return none + [f"{path!r} is not a test, and only tests are to be written" for path in files if not is_test(path)]

@@ -139,17 +139,13 @@ def shadowing(changes: ChangeSet, files: Folder) -> tuple[str, ...]:
     for change in changes:
         name = _name_taken(change, changes, files, own)
         if name:
-            found.append(
-                f"{change.path} takes the place of {name!r}, which test runners import; only you can promote it"
-            )
+            found.append(f"{change.path} shadows {name!r}, which test runners import; only you can promote it")
         elif need := _need_taken(change, files):
-            found.append(
-                f"{change.path} takes the place of {need!r}, which the project requires; only you can promote it"
-            )
+            found.append(f"{change.path} shadows {need!r}, which the project requires; only you can promote it")
         elif plugin := _plugin_named(change, files):
             found.append(f"{change.path} makes pytest load {plugin!r} (-p); only you can promote it")
         elif _is_part_of_a_runner(change):
-            found.append(f"{change.path} belongs to what starts the tests; only you can promote it")
+            found.append(f"{change.path} takes part in starting the tests; only you can promote it")
     return tuple(found)
 
 
@@ -160,7 +156,7 @@ def _renamed(changes: ChangeSet, files: Folder) -> list[str]:
     if not own or any(_stood(changes, path) for name in own for path in _places(folders, name) if files.exists(path)):
         return []
     return [
-        f"{path} gives the project a name of {sorted(own)[0]!r}, which test runners import; only you can promote it"
+        f"{path} names the project {sorted(own)[0]!r}, which test runners import; only you can promote it"
         for path in PROJECT_FILES
         if path in changes.paths
     ]

@@ -158,7 +158,7 @@ class _Server:
             if any(pattern.search(said) for pattern in self._busy):
                 return {"busy": True, "failed": f"port {self._port} is taken", "output": said}
             if process.poll() is None:
-                why = f"it did not say where it listens within {self._question['seconds']:g} s"
+                why = f"it did not print its address within {self._question['seconds']:g} s"
                 return {"failed": why, "output": said, "late": True}
             why = f"it ended with code {process.returncode}"
             return {"failed": why, "output": said, "missing": process.returncode == 127}

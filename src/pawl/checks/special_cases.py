@@ -84,9 +84,9 @@ def special_cases(path: str, before: str | None, after: str | None, tests: Colle
     for one in (one for one in found if several or not one.listed):
         given = ", ".join(sorted(one.given))
         if one.answer:
-            yield f"{path}:{one.line} gives {one.answer} for {given}, as a test asks: written down, not worked out"
+            yield f"{path}:{one.line} returns {one.answer} for {given}, as a test expects: hard-coded, not computed"
         else:
-            yield f"{path}:{one.line} asks for {given}, which are the inputs of a test, and does otherwise without them"
+            yield f"{path}:{one.line} checks for {given}, the inputs of a test, and behaves differently for them"
 
 
 def literals_of(path: str, text: str, name: str = "") -> list[frozenset[str]]:

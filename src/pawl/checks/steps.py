@@ -329,7 +329,7 @@ class Tests:
                 unseen = bool(guarded) and (seen is None or _left_early(seen.ran, detection, subject))
                 result = verdict(self.name, completed, found, asked=asked, unseen=unseen)
                 if guarded and result.standing is Status.PASS and (own := own_runner(subject.files)):
-                    why = f"the project is {own}, and a runner cannot vouch for itself"
+                    why = f"the project is {own}, and a test runner cannot verify itself"
                     result = dataclasses.replace(result, incomplete=why, reason=f"{result.reason}; {why}")
                 result = seen.applied(result) if seen else dataclasses.replace(result, ran=found.ran)
                 result = without_services(_with_offer(result, output, subject.files))
@@ -445,12 +445,12 @@ class WatchedRun:
     def applied(self, result: CheckResult) -> CheckResult:
         """The result with what was seen. Tests of another copy of the project prove nothing about this one."""
         other = (
-            f"they ran {name} of {posixpath.dirname(at)}, not that of the workspace" for name, at in self.elsewhere
+            f"they imported {name} from {posixpath.dirname(at)}, not from the workspace" for name, at in self.elsewhere
         )
         for why in (*other, *filter(None, [self.forged])):
             return dataclasses.replace(skipped(result.step, why), incomplete=why, counts=result.counts, ran=self.ran)
         told = [
-            f"{folder or 'the project'} goes first on the import path: {name} is "
+            f"{folder or 'the project'} was put first on the import path: {name} is "
             + (f"also in {posixpath.dirname(posixpath.dirname(place))}" if place else "not installed")
             for folder, name, place in self.moved
         ]
@@ -475,8 +475,11 @@ def watched_tests(output: str, sign: str) -> tuple[str, WatchedRun | None]:
         moved = tuple((str(folder), str(name), str(place)) for folder, name, place in body.get("moved", ()))
         elsewhere = tuple((str(name), str(place)) for name, place in body.get("elsewhere", ()))
         forged = "; ".join(
-            f"code of the project (conftest.py, a plugin) calls {one} passed, {how}"
-            for key, how in (("forged", "which raised an error"), ("unexecuted", "of which nothing was executed"))
+            f"code of the project (conftest.py, a plugin) reports {one} as passed, {how}"
+            for key, how in (
+                ("forged", "although it raised an error"),
+                ("unexecuted", "although none of it was executed"),
+            )
             for one in map(str, body.get(key, ()))
         )
         left_out, deselected = tuple(map(str, body.get("left_out", ()))), int(body.get("deselected", 0))
@@ -488,7 +491,7 @@ def watched_tests(output: str, sign: str) -> tuple[str, WatchedRun | None]:
 
 
 LEFT_EARLY = "the runner exited early, whatever it printed"
-SHOWS_NONE = "the command succeeded and shows no test"
+SHOWS_NONE = "the command succeeded, but reported no tests"
 
 
 def verdict(

@@ -155,11 +155,11 @@ def _why(reach: Reach, chosen: Collection[ReachedTest], paths: Sequence[str]) ->
     names = ", ".join(f"`{_module(path)}`" for path in paths[:_MOST_NAMED])
     names += f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
     if reach.lost:
-        return f"the likeliest, because it is not known what {', '.join(reach.lost[:_MOST_NAMED])} affects"
+        return f"the most likely, because it is not known what {', '.join(reach.lost[:_MOST_NAMED])} affects"
     direct = [one for one in reach.tests if one.distance == 1]
     if direct and all(one in chosen for one in direct):
         return f"all that import {names}{' and others' if len(chosen) > len(direct) else ''}"
-    return f"the likeliest to be affected by {names}"
+    return f"those most likely affected by {names}"
 
 
 def _module(path: str) -> str:

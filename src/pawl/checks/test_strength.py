@@ -204,7 +204,7 @@ def _compared(before: _Seen, after: _Seen, moved: Mapping[str, int]) -> Iterator
 
 def _decides(before: _Seen, after: _Seen) -> Iterator[str]:
     for name in sorted(after.deciding - before.deciding):
-        yield f"{name} is new, which decides what tests there are or how they end"
+        yield f"{name} is new, and decides which tests exist or how they end"
 
 
 def _python(text: str) -> _Seen | None:

@@ -163,13 +163,13 @@ class Evidence:
         for name, results in runs.items():
             for one in results:
                 command = f" [{shlex.join(one.command)}]" if one.command else ""
-                yield f"{name:<12} {one.step}: {one.standing}, {one.reason or 'no word'} ({one.seconds:.2f} s){command}"
-        yield from (f"witness      {test}: failed before, passes as it was" for test in checked.witnesses)
+                yield f"{name:<12} {one.step}: {one.standing}, {one.reason or '-'} ({one.seconds:.2f} s){command}"
+        yield from (f"witness      {test}: failed before, passes unedited" for test in checked.witnesses)
         yield from (f"witness      {check}: failed before, passes" for check in checked.mended)
         yield from (f"own          {test}: written in the run, fails without the change" for test in checked.own)
         for suite in checked.suites:
             for test in suite.ran:
-                looked = {True: ", its checks executed", False: ", none of its checks executed"}.get(test.checked, "")  # type: ignore[arg-type]
+                looked = {True: ", its assertions ran", False: ", none of its assertions ran"}.get(test.checked, "")  # type: ignore[arg-type]
                 yield f"ran          {test.id} {test.outcome} ({test.seconds:.3f} s){looked}"
 
 
@@ -301,11 +301,11 @@ class _Case:
             left = to_pass(suite.old, self.wanted)
             many = f"{_amount(len(left or suite.old), 'test')} that failed before"
             if left and suite.standing is not Status.FAIL:
-                self.refused.append(f"{suite.step}: {many} {'fail' if left[1:] else 'fails'} still")
+                self.refused.append(f"{suite.step}: {many} still {'fail' if left[1:] else 'fails'}")
                 self.findings += left
             elif suite.old:
                 told = f"{_amount(len(suite.old), 'test')} failed before"
-                self.notes.append(f"{told} and {'fail' if suite.old[1:] else 'fails'} still")
+                self.notes.append(f"{told} and still {'fail' if suite.old[1:] else 'fails'}")
 
     def red(self) -> None:
         failed = failing(one for suite in self.checked.suites for one in suite.findings)
@@ -329,7 +329,7 @@ class _Case:
         gone = (line for before in (checked.before, *checked.others) for line in self._gone(before))
         fewer = [*gone, *checked.weakened]
         changed = [
-            f"{test}: changed expectation, it {'was edited' if test in checked.edited else 'fails as it was before'}"
+            f"{test}: changed expectation, it {'was edited' if test in checked.edited else 'fails unedited'}"
             for test in checked.changed_expectations
             if not (wanted.tests_may_change and _is_named(test, wanted))
         ]
@@ -341,7 +341,7 @@ class _Case:
             (self.refused if wanted.fixes else self.unproved).extend(changed)
         for suite in checked.as_they_were or ():
             if suite.incomplete and suite.standing is not Status.SKIPPED:
-                self.unproved.append(f"{suite.step} as they were did not finish: {suite.incomplete}")
+                self.unproved.append(f"{suite.step} with the tests from before did not finish: {suite.incomplete}")
 
     def _gone(self, before: CheckResult) -> list[str]:
         now = next((one for one in self.checked.measure if one.step == before.step), None)
@@ -378,8 +378,8 @@ class _Case:
         self.unproved += [f"{path}, which the request names, did not run" for path in self._files_missing()]
         about_text = not self.wanted.named or _ABOUT_TEXT.search(self.wanted.named)
         if checked.inert and (self.wanted.fixes or checked.witnesses or not about_text):
-            chance = "; what passes now passes by chance" if checked.witnesses else ""
-            self.unproved.append(f"nothing that runs was changed{chance}")
+            chance = "; what passes now may pass by chance" if checked.witnesses else ""
+            self.unproved.append(f"no code that runs was changed{chance}")
         others = checked.before.counts is not None and checked.before.counts.passed > 0
         if proved and checked.alone is not None and not (checked.own or checked.witnesses or others):
             self.unproved.append("the only tests that pass were written in the run, and pass without the change too")
@@ -387,7 +387,7 @@ class _Case:
         self.unproved += checked.reaching
         idle = {one.id for suite in checked.measure for one in suite.ran if one.checked is False}
         self.unproved += [
-            f"{test} passes and heeds none of its own checks" for test in checked.witnesses if test in idle
+            f"{test} passes, but none of its assertions ran" for test in checked.witnesses if test in idle
         ]
 
     def _beside(self, proved: Sequence[CheckResult]) -> None:
@@ -395,7 +395,7 @@ class _Case:
         if proved and not self.checked.witnesses and all(_NESTED in one.step for one in proved):
             folders = tuple(f"{one.step.partition(_NESTED)[2]}/" for one in proved)
             beside = [path for path in self.checked.paths if _CODE_NAMED.search(path) and not path.startswith(folders)]
-            self.unproved += [f"no test that ran is about {path}" for path in beside[:MOST_OWN]]
+            self.unproved += [f"no test that ran covers {path}" for path in beside[:MOST_OWN]]
 
     def _has_witness(self) -> bool:
         """Whether something that failed without the change passes with it, or the user's own command says so."""
@@ -418,7 +418,7 @@ class _Case:
         if self.wanted.all_tests and not checked.witnesses:
             self.unproved += [f"all tests must pass: {part}" for part in parts]
         if not checked.reached and not checked.witnesses and not checked.own:
-            self.unproved.append("no test that ran is known to reach the change")
+            self.unproved.append("no test that ran is known to cover the change")
 
     def _left_out(self, suite: CheckResult) -> None:
         """Tests that code of the project keeps from running prove nothing; those of before the change are its way."""

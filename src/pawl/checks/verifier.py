@@ -298,8 +298,8 @@ class Verifier:
             names, commands = (
                 [one for one in each if one not in looked or one in passing] for each in (names, commands)
             )
-            why = f"what {', '.join(sorted(silent))} takes out of it"
-            silenced += [f"{one} passes by {why}" for one in looked if one not in passing]
+            why = f"what {', '.join(sorted(silent))} excludes from the check"
+            silenced += [f"{one} passes only because of {why}" for one in looked if one not in passing]
         with self.bench() as (bench, _), _Before(self, (), self._scope(bench.files, sorted(changes.paths))) as without:
             found = [without.baseline.measure(name) for name in names]
             subject = self.subject(bench.files, bench)
@@ -444,7 +444,7 @@ class Verifier:
                 baseline = replace(before.baseline, again=self._second_look(changes))
                 return self._climbed(steps, bench, changes, baseline), True
         if self.present == () and policy is BaselinePolicy.STORED and is_large(bench.files):
-            old = "nothing is uncommitted, and findings in committed files are old"
+            old = "there are no uncommitted changes, and findings in committed files count as old"
             steps = tuple(replace(one, step=Absent(one.name, old)) if one.kind in _OF_FILES else one for one in steps)
         steps = with_absent(steps, verify_settings(self.shop.config).wishes, self.kinds)
         stored = self._baselines.load(self.shop.workspace) if policy is BaselinePolicy.STORED else ()

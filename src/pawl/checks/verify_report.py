@@ -46,7 +46,7 @@ class VerifyReport:
     @property
     def judgement(self) -> ChangeVerdict:
         """The word on the workspace as it stands."""
-        before = skipped(TESTS, "there is nothing to compare with")
+        before = skipped(TESTS, "there is no earlier run to compare with")
         return decide(
             Verification(
                 digest=self.digest,

@@ -338,7 +338,7 @@ def modify(
     match modification.action:
         case FileOperation.CREATE:
             if data is not None:
-                raise AlreadyThere(f"{path!r} is already there", advice="edit it, or choose another name")
+                raise AlreadyThere(f"{path!r} already exists", advice="edit it, or choose another name")
             return checked(path, None, Text.new(modification.content or ""), guardrails, judged=judged)
         case FileOperation.DELETE:
             return EditOutcome(data=None, changed_lines=changed_lines(there(path, data), b""))

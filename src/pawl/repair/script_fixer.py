@@ -307,6 +307,6 @@ def code_fixes(subject: Subject, entries: Iterable[RecoveryEntry], editable: Seq
     try:
         answer = read_json(completed.stdout.text.strip().splitlines()[-1])
     except (ValueError, IndexError):
-        said = completed.stderr.text.strip().splitlines()[-1:] or ["it said nothing"]
+        said = completed.stderr.text.strip().splitlines()[-1:] or ["it printed nothing"]
         return CodeFixes(skipped=stopped(completed) or said[0])
     return typed(CodeFixes, answer)

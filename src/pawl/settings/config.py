@@ -192,7 +192,7 @@ def _settings(file: Path, *, required: bool) -> _Read:
     try:
         return _checked_settings(read_toml(bounded.read_text(file)), file)
     except FileNotFoundError:
-        told = f"PAWL_CONFIG names {str(file)!r}, which is not there", "create it or unset PAWL_CONFIG"
+        told = f"PAWL_CONFIG names {str(file)!r}, which does not exist", "create it or unset PAWL_CONFIG"
         if not required:
             return Settings(), SettingsTables(), None
     except Unreadable as error:

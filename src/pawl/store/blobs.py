@@ -32,7 +32,7 @@ class Blobs(StorePart):
         """Stores a content and returns its name; keeps one that is stored already from being collected."""
         if len(data) > LARGEST:
             raise StoreError(
-                f"a content of {len(data)} bytes is larger than the {LARGEST} that can be stored",
+                f"the content has {len(data)} bytes; at most {LARGEST} can be stored",
                 advice="leave the file out of the change",
             )
         digest = blob_digest(data)
@@ -62,7 +62,7 @@ class Blobs(StorePart):
         data = _decoded(digest, *row)
         if blob_digest(data) != digest:
             raise StoreCorrupt(
-                f"the content {digest[:12]!r} is not what its name says",
+                f"the content {digest[:12]!r} does not match its hash",
                 advice="the other contents are not touched; check the disk",
             )
         return data
@@ -95,7 +95,7 @@ class Blobs(StorePart):
                 yield error.message
                 continue
             if len(data) != size or blob_digest(data) != digest:
-                yield f"the content {digest[:12]!r} is not what its name says"
+                yield f"the content {digest[:12]!r} does not match its hash"
 
     def _wrong_counts(self) -> Iterator[str]:
         rows = self._database.rows(
@@ -103,9 +103,9 @@ class Blobs(StorePart):
             " WHERE refs <> coalesce(named, 0)"
         )
         for digest, refs, named in rows:
-            yield f"the content {digest[:12]!r} counts {refs} references, {named} rows name it"
+            yield f"the content {digest[:12]!r} has a reference count of {refs}, but {named} rows use it"
         for (name,) in self._database.rows(f"SELECT name FROM ({_COUNTED}) WHERE name NOT IN (SELECT hash FROM blob)"):
-            yield f"the content {name[:12]!r} is named and not stored"
+            yield f"the content {name[:12]!r} is used but not stored"
 
 
 def _encoded(data: bytes) -> tuple[str, bytes]:

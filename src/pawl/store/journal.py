@@ -79,9 +79,7 @@ class Journal(StorePart):
             _, blocked = self._flips(number)
             if blocked is not None:
                 by = self._found(blocked)["reversed_by"]
-                raise Conflicted(
-                    f"entry {blocked} was taken back by entry {by} since", advice=f"take back entry {by} first"
-                )
+                raise Conflicted(f"entry {blocked} was undone by entry {by} since", advice=f"undo entry {by} first")
         return number
 
     def _drafted(self, changes: ChangeSet) -> int | None:

@@ -111,13 +111,13 @@ class Memories(StorePart):
         """Keeps a memory, without secrets. One that says the same in the same words is renewed, not kept twice."""
         text = " ".join(readable(redacted(new.text)).split())
         if not text:
-            raise UsageError("there is nothing to remember", advice="say it in a sentence")
+            raise UsageError("there is nothing to remember", advice="give it as a sentence")
         if not _WORD.search(text.replace(MARK, "")):
-            raise UsageError("a secret is not remembered", advice="say what is to be known of it, and where it is kept")
+            raise UsageError("a secret cannot be remembered", advice="say what it is for and where it is kept")
         if len(text) > LONGEST_MEMORY:
             raise UsageError(
                 f"a memory has at most {LONGEST_MEMORY} characters, this one {len(text)}",
-                advice="say it shorter, or as several memories",
+                advice="shorten it, or add several memories",
             )
         owner = (os.fsencode(workspace), _words(text))
         with self._database.transaction():
@@ -298,6 +298,6 @@ def _answer(row: Row) -> KeptAnswer:
         stood = tuple(Dependency(RestKind(kind), path, digest) for kind, path, digest in json.loads(rests))
     except (TypeError, ValueError) as error:
         raise StoreCorrupt(
-            f"the kept answer {number} cannot be read: {error}", advice="'pawl memory forget --all' drops it"
+            f"the stored answer {number} cannot be read: {error}", advice="'pawl memory forget --all' deletes it"
         ) from error
     return KeptAnswer(query=query, asked_of=asked_of, text=text, rests=stood, id=number, created=created)

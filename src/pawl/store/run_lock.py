@@ -17,7 +17,7 @@ def run_lock(path: Path, seconds: float) -> Iterator[None]:
     while True:
         fd = os.open(path, os.O_RDWR | (os.O_CREAT if seconds else 0) | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            acquire(fd, f"is at work on the run {path.stem}", seconds)
+            acquire(fd, f"is working on the run {path.stem}", seconds)
             if os.fstat(fd).st_nlink:  # Else its holder has ended meanwhile, and took the file away.
                 try:
                     yield

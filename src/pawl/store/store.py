@@ -241,7 +241,7 @@ class Store:
             with self._database.reading():
                 pages = [row[0] for row in self._database.rows("PRAGMA integrity_check") if row[0] != "ok"]
                 links = [
-                    f"row {row[1]} of {row[0]!r} names a row of {row[2]!r} that is not there"
+                    f"row {row[1]} of {row[0]!r} refers to a row of {row[2]!r} that does not exist"
                     for row in self._database.rows("PRAGMA foreign_key_check")
                 ]
                 return [*pages, *links, *self.blobs.verify()]

@@ -40,7 +40,7 @@ class HeldReason(StrEnum):
     TOO_LARGE = "too large"
     TOO_DEEP = "too many folders deep"
     UNREADABLE = "unreadable"
-    IN_THE_WAY = "something that stays is in the way"
+    IN_THE_WAY = "a file that is kept is in the way"
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ class LinkJudge:
         try:
             return self._faults(changes, turning, bringing_back=bringing_back)
         except _TooMany:
-            return dict.fromkeys(turning, "there are more links than can be judged")
+            return dict.fromkeys(turning, "there are more links than can be checked")
 
     def _faults(self, changes: ChangeSet, turning: frozenset[str], *, bringing_back: bool) -> dict[str, str]:
         after = {change.path: change for change in changes}
@@ -82,7 +82,7 @@ class LinkJudge:
                 for cause in trail.passed & turning:
                     found.setdefault(cause, f"{path!r} would lead out of the workspace")
         if self._closed and not bringing_back:
-            why = f"{self._closed[0]!r} is closed, so that the links in it cannot be judged"
+            why = f"{self._closed[0]!r} cannot be opened, so the links in it cannot be checked"
             found = {**dict.fromkeys(turning, why), **found}
         return found
 

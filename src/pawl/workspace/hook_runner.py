@@ -58,7 +58,7 @@ _LINE = re.compile(rb"#!([^\n\0]*)")
 _SPLIT = re.compile(r"^(?:-\w*S|--split-string=)")
 # On a machine without namespaces the bench stands at another path, which only the command itself sees.
 _INSIDE = 'export PAWL_PROJECT_DIR="$PWD" CLAUDE_PROJECT_DIR="$PWD"; exec "$@"'
-_STOPPED = {Ending.CANCELLED: "it was stopped", Ending.TIMED_OUT: "its time was up"}
+_STOPPED = {Ending.CANCELLED: "it was stopped", Ending.TIMED_OUT: "it timed out"}
 _KEPT_VARIABLES = frozenset(
     {"HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TERM", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY"}
     | {"XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_SESSION_TYPE"}
@@ -167,7 +167,7 @@ def _followed(pid: int, kept: Mapping[int, bytearray], deadline: float, cancel: 
                 selector.unregister(exited)
                 has_ended, deadline = True, time.monotonic() + _AFTER_EXIT_SECONDS
             elif time.monotonic() >= deadline:
-                return "" if has_ended else "its time was up"
+                return "" if has_ended else "it timed out"
     return ""
 
 

@@ -259,7 +259,7 @@ class Promoter:
     @contextmanager
     def _opened(self, paths: Iterable[str]) -> Iterator[Mapping[str, int]]:
         """Opens what its owner may not look into; the journal knows the modes, so that a crash leaves nothing open."""
-        entry = NewEntry(workspace=self.tree.root, run="", kind=EntryKind.EDIT, title="a look at what is closed")
+        entry = NewEntry(workspace=self.tree.root, run="", kind=EntryKind.EDIT, title="open unreadable folders")
         numbers: list[int] = []
         try:
             yield open_closed(self.tree, paths, lambda modes: numbers.append(self.journal.begin(entry, EMPTY, modes)))
@@ -286,8 +286,8 @@ class Promoter:
             kept = self._go_back(number, changes)
         except (OSError, PawlError) as error:
             raise PromotionFailed(
-                f"writing failed ({cause}) and so did taking it back ({error})",
-                advice="run any pawl command once the disk works again: it finishes or takes back entry "
+                f"writing failed ({cause}) and so did the rollback ({error})",
+                advice="run any pawl command once the disk works again: it finishes or rolls back entry "
                 f"{number} before anything else",
             ) from cause
         state = EntryState.CONFLICT if kept else EntryState.ROLLED_BACK
@@ -330,7 +330,7 @@ class Promoter:
                 state = EntryState.CONFLICT if kept else EntryState.ROLLED_BACK
         except (OSError, MissingBlob, PathRefused, StoreCorrupt) as error:
             raise PromotionFailed(
-                f"entry {entry.id} was interrupted and can be neither finished nor taken back ({_told(error)})",
+                f"entry {entry.id} was interrupted and can be neither finished nor rolled back ({_told(error)})",
                 advice="free space or correct the permissions, then run any pawl command: it tries again first",
             ) from error
         self.journal.finish(entry.id, state)

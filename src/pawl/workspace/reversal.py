@@ -273,10 +273,10 @@ class History:
 
     def _conflicted(self, entries: Iterable[Entry], conflicts: tuple[Conflict, ...]) -> Conflicted:
         names = ", ".join(repr(conflict.path) for conflict in conflicts)
-        choice = "choose with --on-conflict keep | overwrite, or take back other files with --file"
+        choice = "choose with --on-conflict keep | overwrite, or choose other files with --file"
         later = self._later(entries, frozenset(conflict.path for conflict in conflicts))
         who = f"entry {later[0]} changed" if later else "you changed"
-        first = f"take back entry {later[0]} first, or " if later else ""
+        first = f"undo entry {later[0]} first, or " if later else ""
         return Conflicted(
             f"{who} {names} since, in lines that this would undo; nothing was changed",
             conflicts,

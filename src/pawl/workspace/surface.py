@@ -126,7 +126,7 @@ class Surface(ABC):
 
     def make_folder(self, path: str, mode: int) -> None:
         if self.look(path) is not None:
-            raise AlreadyThere(f"{path!r} is there already", advice="use it as it is")
+            raise AlreadyThere(f"{path!r} already exists", advice="use it as it is")
         self._make_parents(path)
         self._make(path, mode)
 
@@ -136,7 +136,7 @@ class Surface(ABC):
         if seen is None:
             raise NotFound(f"there is no {path!r}", advice="check the spelling, or search for it")
         if seen.kind is NodeKind.DIRECTORY and self.kinds(path):
-            raise NotAFile(f"{path!r} is a folder with something in it", advice="remove what is in it first")
+            raise NotAFile(f"the folder {path!r} is not empty", advice="remove its contents first")
         self._take_away(path, seen)
 
     def set_mode(self, path: str, mode: int) -> None:

@@ -100,14 +100,14 @@ def head_of(shop: Project) -> tuple[Transplant, Mapping[str, bytes]] | None:
 
 
 def planted(folder: Path, plant: Transplant, contents: Mapping[str, bytes], remote: str = "") -> None:
-    """Make the folder a repository that has this one commit; `ValueError` where it is not what its name says, `Refused`
+    """Make the folder a repository that has this one commit; `ValueError` where it does not match its hash, `Refused`
     where a path of it is git's own or none inside."""
     for each in plant.entries:
         refuse_own_ground(each)
     algorithm = "sha1" if len(plant.commit) == 40 else "sha256"
     place = folder / ".git"
     if not OBJECT_NAME.fullmatch(plant.commit) or not BRANCH.fullmatch(plant.branch):
-        raise ValueError(f"{plant.commit[:80]!r} on {plant.branch[:80]!r} is no commit")
+        raise ValueError(f"{plant.commit[:80]!r} on {plant.branch[:80]!r} is not a commit")
     objects = [("blob", contents[one.name]) for one in plant.files.values()]
     trees, top = _trees(plant.entries, algorithm)
     objects += [("tree", data) for data in trees]
@@ -190,7 +190,7 @@ def fetched(config: Config, address: str) -> tuple[Path, tuple[str, ...]]:
     password, no configuration."""
     found = ADDRESS.fullmatch(address)
     if found is None:
-        raise UsageError(f"{address!r} is no address of a repository", advice="https://HOST/OWNER/NAME.git@BRANCH")
+        raise UsageError(f"{address!r} is not the address of a repository", advice="https://HOST/OWNER/NAME.git@BRANCH")
     url, ref = found["url"], found["ref"] or "HEAD"
     scheme, _, host = url.partition("://")
     if scheme not in _SCHEMES or "@" in host.partition("/")[0] or not _REF.fullmatch(ref):
@@ -241,7 +241,7 @@ def settled(shop: Project, title: str, wanted: Mapping[str, Node]) -> tuple[str,
 
     for path in wanted:
         if any(above in wanted and not is_directory(wanted[above]) for above in parents(path)):
-            raise PathRefused(f"{path!r} would lie below what is no folder")
+            raise PathRefused(f"{path!r} would lie below something that is not a folder")
     kept = dict(wanted)
     while outside := LinkJudge(shop.tree, shop.store.blobs).faults(difference({}, kept)):
         kept = {path: node for path, node in kept.items() if path not in outside}

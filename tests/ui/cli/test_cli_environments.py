@@ -52,7 +52,7 @@ def test_a_project_that_is_also_installed_is_tested_from_the_workspace(tmp_path)
     wrong = {"src/shop/__init__.py": "def price():\n    return 4\n"}
     step = suite_of(laid(tmp_path / "w", {**PROJECT, **wrong}).json("verify", "--all", code=1))
     assert (step["standing"], step["counts"]["failed"]) == ("fail", 1)
-    assert "src goes first on the import path: shop is also in" in step["reason"]
+    assert "src was put first on the import path: shop is also in" in step["reason"]
 
 
 @pytest.mark.parametrize("elsewhere", ["with_copy", "active_environment"])

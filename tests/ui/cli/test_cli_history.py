@@ -28,10 +28,10 @@ def test_undo_redo_and_undo_of_an_undo_say_what_they_did_and_leave_the_tree_exac
         "  + src/greeter.py  +2 −0",
         "  + src/main.py     +3 −0",
         "  - x               +0 −1",
-        "this is entry 2; take it back with: pawl undo 2",
+        "this is entry 2; undo with: pawl undo 2",
     ]
     assert snapshot(pawl.workspace) == before
-    assert pawl("redo").lines[-1] == "this is entry 3; take it back with: pawl undo 3"
+    assert pawl("redo").lines[-1] == "this is entry 3; undo with: pawl undo 3"
     assert snapshot(pawl.workspace) == after
     assert pawl("undo", "3").code == 0
     assert snapshot(pawl.workspace) == before
@@ -115,7 +115,7 @@ def test_a_checkpoint_is_made_listed_and_restored_by_name_number_or_file(pawl: P
     assert [line.split()[0] for line in listed.lines] == ["id", "2", "1"]
     assert listed.lines[1].endswith("after entry 2")
     assert dry.lines == ["would restore 'start'", "  - a", "  - b"]
-    assert one.lines == ["restore 'start'", "  - a", "this is entry 3; take it back with: pawl undo 3"]
+    assert one.lines == ["restore 'start'", "  - a", "this is entry 3; undo with: pawl undo 3"]
     assert rest.code == 0
     assert not (pawl.workspace / "b").exists()
 
@@ -133,7 +133,7 @@ def test_any_entry_is_a_point_to_come_back_to(pawl: Pawl):
         ]
     )
     assert dry.lines == ["would restore entry 1", "  - b", "  - c"]
-    assert back.lines == ["restore entry 1", "  - b", "  - c", "this is entry 4; take it back with: pawl undo 4"]
+    assert back.lines == ["restore entry 1", "  - b", "  - c", "this is entry 4; undo with: pawl undo 4"]
     assert (again.code, "nothing was done since entry 4" in again.err) == (1, True), again
     assert (both.code, unknown.code) == (42, 42), (both, unknown)
     assert [(pawl.workspace / name).exists() for name in "abc"] == [True, False, False]

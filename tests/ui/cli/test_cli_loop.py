@@ -59,7 +59,7 @@ def test_the_tier_file_wins_over_flags_with_a_warning_and_its_mistakes_are_told_
     file.write_text(f"tiers:\n  - name: only\n    mode: simple\n    model: {script(FIX)}\n    max_iterations: 2\n")
     said = pawl("loop", "--full", "--tiers", str(file))
     assert said.code == 0, said
-    assert f"! --full is overruled by the tier file {str(file)!r}" in said.err
+    assert f"! --full is overridden by the tier file {str(file)!r}" in said.err
     assert "── tier 1 of 1: only (simple; * scripted:" in said.err
     assert "tier      only: 1 attempt, " in said.out
     (pawl.workspace / "app.py").write_text(FILES["app.py"])

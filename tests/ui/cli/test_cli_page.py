@@ -181,7 +181,7 @@ def test_a_run_that_a_terminal_is_at_work_on_is_resumed_by_nobody_else_until_tha
             refused = tab.ask("POST", f"/api/runs/{run}/resume", {})
             assert (refused.status, refused.json["message"]) == (409, f"the run {run} is at work in another process")
             said = pawl("do", "--resume", run)
-            assert said.code == 75 and f"is at work on the run {run}" in said.err
+            assert said.code == 75 and f"is working on the run {run}" in said.err
             assert tab.get("/api/state")["elsewhere"] == [run]
         finally:
             other.kill()

@@ -224,7 +224,7 @@ def slow_model(tmp_path: Path) -> str:
 
 def kill_the_worker_of_a_job(repository: Pawl, tmp_path: Path) -> None:
     assert repository("queue", "add", "write one.txt", "--model", slow_model(tmp_path)).code == 0
-    with repository.started("worker", until="job 1: taken") as process:
+    with repository.started("worker", until="job 1: started") as process:
         process.send_signal(signal.SIGKILL)
         process.wait()
 
@@ -237,7 +237,7 @@ def test_the_job_of_a_worker_that_was_killed_is_taken_over_and_promoted_once(
     kill_the_worker_of_a_job(repository, tmp_path)
     assert jobs_of(state_directory)[0].standing == "running"
     said = repository("queue", "run")
-    assert said.code == 0 and "job 1: taken again, attempt 2" in said.out, said
+    assert said.code == 0 and "job 1: started again, attempt 2" in said.out, said
     assert (repository.workspace / "one.txt").read_text() == "one\n"
     assert len(repository.json("history")["entries"]) == 1
 
@@ -290,12 +290,12 @@ def test_a_job_that_is_paused_or_cancelled_while_it_works_promotes_nothing(
     text = (tmp_path / "slow.jsonl").read_text()
     (tmp_path / "slow.jsonl").write_text(text.replace('"times": 0', '"times": 0, "delay_ms": 60000'))
     assert repository("queue", "add", "write one.txt", "--model", slow).code == 0
-    with repository.started("worker", until="job 1: taken") as process:
+    with repository.started("worker", until="job 1: started") as process:
         assert repository("queue", "pause", "1").code == 0
         assert b"stopped; its run is resumed from there" in process.stdout.readline()
         assert jobs_of(state_directory)[0].standing == "paused" and jobs_of(state_directory)[0].attempts == 0
         assert repository("queue", "resume", "1").code == 0
-        assert b"job 1: taken" in process.stdout.readline()
+        assert b"job 1: started" in process.stdout.readline()
         assert repository("queue", "cancel", "1").code == 0
         assert b"was cancelled" in process.stdout.readline()
     assert jobs_of(state_directory)[0].standing == "cancelled"
@@ -318,7 +318,7 @@ def test_a_change_in_conflict_goes_back_to_the_agent_once_and_then_to_the_user(
     text = (tmp_path / "patch.jsonl").read_text().replace('"step": 2}', '"step": 2}, "delay_ms": 60000')
     (tmp_path / "patch.jsonl").write_text(text)
     assert repository("queue", "add", "change the list", "--model", model).code == 0
-    with repository.started("worker", until="job 1: taken") as process:
+    with repository.started("worker", until="job 1: started") as process:
         _when_work_is_kept(state_directory)
         (root / "list.txt").write_text("yours\n")
         process.send_signal(signal.SIGKILL)
@@ -385,8 +385,8 @@ def test_a_job_whose_workspace_somebody_has_stopped_writing_in_the_middle_is_put
             store.journal.begin(begun, ChangeSet(), {})
             (other := tmp_path / "other").mkdir()
             process = subprocess.Popen([*PAWL, "queue", "run"], cwd=other, stdout=subprocess.PIPE, text=True)
-            assert process.stdout.readline() == "job 1: taken\n"
-            assert process.stdout.readline().startswith("job 1: put back: another Pawl")
+            assert process.stdout.readline() == "job 1: started\n"
+            assert process.stdout.readline().startswith("job 1: back in the queue: another Pawl")
     out, _ = process.communicate()
     assert process.returncode == 0 and "1 job: 1 done" in out, out
     assert (repository.workspace / "one.txt").read_text() == "one\n"
@@ -487,7 +487,7 @@ def test_a_worker_that_is_told_to_end_gives_its_job_back(repository: Pawl, tmp_p
     text = (tmp_path / "slow.jsonl").read_text().replace('"times": 0', '"times": 0, "delay_ms": 60000')
     (tmp_path / "slow.jsonl").write_text(text)
     assert repository("queue", "add", "write one.txt", "--model", slow).code == 0
-    with repository.started("worker", until="job 1: taken") as process:
+    with repository.started("worker", until="job 1: started") as process:
         process.send_signal(signal.SIGTERM)
         assert process.wait() == 143
     job = jobs_of(state_directory)[0]

@@ -27,7 +27,7 @@ def test_rescue_commands_warn_of_wrong_settings_and_go_on_with_the_defaults(pawl
     for said in (*looked, undone, redone):
         assert said.code == 0 and "the defaults are used instead" in said.err, said
     assert "nothing old is dropped" in looked[-1].err
-    assert f"take it back with: pawl undo {entry + 2}" in redone.out
+    assert f"undo with: pawl undo {entry + 2}" in redone.out
     assert doctor.code == 1 and doctor.out.count(f"  ! {str(settings)!r}") <= 1
     if text and "Bsh" in text:
         assert "run_seconds must be a number" in doctor.out and "no tool 'Bsh'" in doctor.out

@@ -36,7 +36,7 @@ def test_a_kept_entry_is_promoted_exactly_folders_and_modes_included(pawl: Pawl)
     said = pawl("promote", "1")
     assert (said.code, said.err) == (0, "")
     assert said.lines[0] == "promoted as entry 2"
-    assert said.lines[-1] == "take it back with: pawl undo 2"
+    assert said.lines[-1] == "undo with: pawl undo 2"
     after = snapshot(pawl.workspace)
     assert after[b"new"] == ("folder", 0o700, b"")
     assert after[b"src/main.py"][1] == 0o600
@@ -62,7 +62,7 @@ def test_only_a_kept_entry_is_promoted_and_only_once(pawl: Pawl):
 def test_apply_promotes_and_says_how_to_take_it_back(pawl: Pawl):
     said = pawl("run", "--apply", "--", "sh", "-c", "echo one; echo two > two")
     assert (said.code, said.out) == (0, "one\n")
-    assert said.err == "promoted as entry 1\n  + two  +1 −0\ntake it back with: pawl undo 1\n"
+    assert said.err == "promoted as entry 1\n  + two  +1 −0\nundo with: pawl undo 1\n"
     assert (pawl.workspace / "two").read_text() == "two\n"
 
 
@@ -93,7 +93,7 @@ def test_protected_files_are_held_back_until_they_are_allowed(pawl: Pawl):
         "held back",
         "  ! .vscode             protected",
         "  ! .vscode/tasks.json  protected",
-        "take it back with: pawl undo 1",
+        "undo with: pawl undo 1",
         "the rest is kept as entry 2; see it with: pawl diff 2",
         "promote what is protected with: pawl promote 2 --allow-protected",
     ]

@@ -120,7 +120,7 @@ def test_a_worker_of_another_machine_carries_a_job_and_its_change_is_verified_ag
     with elsewhere() as other:
         assert other("worker", "--drain").out == ""
         said = other("worker", "--drain", "--label", "files")
-    assert "job 1: carried; it is promoted at home" in said.out, said
+    assert "job 1: done; the machine that added it promotes it" in said.out, said
     assert not (repository.workspace / "one.txt").exists()
     copies = list((tmp_path / "elsewhere-state" / "away").iterdir())
     names = {path.name for path in copies[0].iterdir()}
@@ -153,7 +153,7 @@ def test_the_run_of_a_machine_that_is_gone_goes_on_at_home_from_its_last_durable
     (tmp_path / "far.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     words = ("queue", "add", "write one.txt and two.txt", "--model", f"scripted:{tmp_path / 'far.jsonl'}")
     assert repository(*words).code == 0
-    with elsewhere() as other, other.started("worker", "--label", "files", until="job 1: taken") as process:
+    with elsewhere() as other, other.started("worker", "--label", "files", until="job 1: started") as process:
         server = queue_server.QueueServer.at(url, "")
         steps, pause = 0, threading.Event()
         while steps < 1:
@@ -310,7 +310,7 @@ def test_a_request_of_another_machine_writes_no_file_of_the_worker_and_reads_non
     with rows_of(url) as server:
         server.rows("UPDATE pawl_lane SET requires = '{}'")
     with elsewhere() as other:
-        assert "carried; it is promoted at home" in other("worker", "--drain", "--label", "files").out
+        assert "done; the machine that added it promotes it" in other("worker", "--drain", "--label", "files").out
     assert not (tmp_path / "pwned.toml").exists()
     with rows_of(url) as server:
         sent = zipfile.ZipFile(io.BytesIO(server.rows("SELECT data FROM pawl_progress")[0]["data"]))
@@ -334,7 +334,7 @@ def test_what_another_machine_calls_verified_approved_or_promoted_is_none_of_tha
     words = ("queue", "add", "total returns 2", "--model", model)
     assert repository(*words).code == 0
     with elsewhere() as other:
-        assert "carried; it is promoted at home" in other("worker", "--drain", "--label", "files").out
+        assert "done; the machine that added it promotes it" in other("worker", "--drain", "--label", "files").out
     with rows_of(url) as server:
         sent = zipfile.ZipFile(io.BytesIO(server.rows("SELECT data FROM pawl_progress")[0]["data"]))
         head = json.loads(sent.read("parcel.json"))
@@ -375,7 +375,7 @@ def test_a_run_of_the_users_own_is_not_overwritten_by_one_of_that_name_on_the_se
     mine = json.loads(repository(*words).out)["run"]
     assert repository("queue", "add", "write one.txt", "--model", writer(tmp_path, "one")).code == 0
     with elsewhere() as other:
-        assert "promoted at home" in other("worker", "--drain", "--label", "files").out
+        assert "the machine that added it promotes it" in other("worker", "--drain", "--label", "files").out
     with rows_of(url) as server:
         server.rows("UPDATE pawl_progress SET run = %s", (mine,))
         server.rows("UPDATE pawl_job SET run = %s", (mine,))
@@ -386,7 +386,7 @@ def test_a_run_of_the_users_own_is_not_overwritten_by_one_of_that_name_on_the_se
 
 def test_a_worker_that_wakes_after_its_job_was_taken_over_promotes_nothing(repository: Pawl, url: str, tmp_path: Path):
     assert repository("queue", "add", "write one.txt", "--model", slow_model(tmp_path)).code == 0
-    with repository.started("worker", until="job 1: taken") as process:
+    with repository.started("worker", until="job 1: started") as process:
         process.send_signal(signal.SIGSTOP)
         (ended,) = repository.json("queue", "run")["jobs"]
         assert (ended["outcome"], ended["attempts"]) == ("done", 2), ended

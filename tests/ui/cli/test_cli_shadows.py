@@ -52,7 +52,7 @@ def test_the_installed_runner_decides_whatever_a_run_puts_beside_it(project: Pro
     asked = ("fix after: test_after fails", "--approve", "never", "--model", model(SHADOWS))
     said = pawl.json("do", *asked, *(("--test", command) if command else ()), code=1)
     assert (said["delivery"], said["entry"], said["after"]["failed"]) == ("NEEDS_WORK", None, 1)
-    named = {line.split()[0] for line in said["refused"] if " takes the place of " in line}
+    named = {line.split()[0] for line in said["refused"] if " shadows " in line}
     assert set(TAKEN) - named == {"sitecustomize.py", "usercustomize.py"}, "these are protected, so nobody asks further"
     assert said["kept"] is not None
     assert not any((pawl.workspace / path).exists() for path in SHADOWS)
@@ -65,9 +65,9 @@ def test_a_command_that_starts_the_runner_in_its_own_way_proves_nothing_for_a_ru
     given = ("--approve", "never", "--test", "make test", "--model", model({"json.py": FAKE, **BESIDE}))
     said = pawl.json("do", "fix after: test_after fails", *given, code=1)
     assert (said["delivery"], said["entry"]) == ("NEEDS_WORK", None), said
-    assert "json.py takes the place of 'json', which test runners import; only you can promote it" in said["refused"]
+    assert "json.py shadows 'json', which test runners import; only you can promote it" in said["refused"]
     for path in BESIDE:
-        assert f"{path} belongs to what starts the tests; only you can promote it" in said["refused"]
+        assert f"{path} takes part in starting the tests; only you can promote it" in said["refused"]
     assert not (pawl.workspace / "json.py").exists()
     # A person may want it all the same.
     assert pawl("promote", str(said["kept"])).code == 1
@@ -161,7 +161,7 @@ def test_a_project_that_calls_itself_as_a_module_of_the_runner_does_not_take_its
     asked = ("fix after: test_after fails", "--approve", "never", "--model", model({taken: FAKE}))
     said = pawl.json("do", *asked, code=1)
     assert (said["delivery"], said["entry"], said["after"]["failed"]) == ("NEEDS_WORK", None, 1)
-    assert [line.split()[0] for line in said["refused"] if "takes the place" in line] == [taken]
+    assert [line.split()[0] for line in said["refused"] if " shadows " in line] == [taken]
 
 
 def test_a_project_that_begins_to_call_itself_as_a_library_of_the_runner_is_named(project: Project, model: Model):
@@ -169,4 +169,4 @@ def test_a_project_that_begins_to_call_itself_as_a_library_of_the_runner_is_name
     files = {"setup.py": "from setuptools import setup\n\nsetup(name='Pygments')\n", "more.py": ""}
     said = pawl.json("do", "fix after: test_after fails", "--approve", "never", "--model", model(files), code=1)
     assert said["entry"] is None
-    assert any(line.startswith("setup.py gives the project a name of 'pygments'") for line in said["refused"])
+    assert any(line.startswith("setup.py names the project 'pygments'") for line in said["refused"])

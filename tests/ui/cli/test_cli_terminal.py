@@ -25,7 +25,7 @@ def test_a_run_shows_its_changes_and_asks_and_only_a_yes_promotes(pawl: Pawl, an
     assert lines[:4] == ["done", "", "1 change on the bench", "  + x  +1 −0"]
     assert (pawl.workspace / "x").exists() == promoted
     assert lines[-2:] == (
-        ["promoted as entry 1", "take it back with: pawl undo 1"]
+        ["promoted as entry 1", "undo with: pawl undo 1"]
         if promoted
         else ["not promoted, kept as entry 1", "see it with: pawl diff 1     promote it with: pawl promote 1"]
     )

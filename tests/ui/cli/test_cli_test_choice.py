@@ -150,9 +150,10 @@ def test_of_a_large_clean_workspace_no_file_is_looked_at_for_what_would_be_old(s
         (small.workspace / f"part{number}.py").write_text("nowhere\n")
     commit(small)
     said = small("verify")
-    assert (said.code, said.out.count("nothing is uncommitted, and findings in committed files are old")) == (0, 3), (
-        said
-    )
+    assert (
+        said.code,
+        said.out.count("there are no uncommitted changes, and findings in committed files count as old"),
+    ) == (0, 3), said
     (small.workspace / "app.py").write_text(APP + "\n\nnowhere\n")
     said = small("verify")
     assert (said.code, "part1.py" in said.out) == (1, False), said
@@ -233,7 +234,7 @@ def test_pytest_s_own_repository_is_tested_as_it_stands_and_cannot_vouch_for_its
     (small.workspace / "tests/test_own.py").write_text("import pytest\n\n\ndef test_own():\n    assert pytest.OWN\n")
     said = small("verify", "--only", "tests")
     assert said.code == 6, said
-    assert "3 passed; the project is pytest, and a runner cannot vouch for itself" in said.out
+    assert "3 passed; the project is pytest, and a test runner cannot verify itself" in said.out
 
 
 def test_a_repository_that_borrows_its_objects_is_said_to_be_unread(small, tmp_path):

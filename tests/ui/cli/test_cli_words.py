@@ -175,7 +175,7 @@ def test_spaces_and_other_scripts_in_names_are_no_trouble(pawl: Pawl, tmp_path: 
     folder = tmp_path / "my project" / "größe 日本"
     folder.mkdir(parents=True)
     said = pawl("run", "--apply", "--", "touch", "a b", "ü", cwd=folder)
-    assert said.err == "promoted as entry 1\n  + a b\n  + ü\ntake it back with: pawl undo 1\n"
+    assert said.err == "promoted as entry 1\n  + a b\n  + ü\nundo with: pawl undo 1\n"
     assert pawl("undo", "--file", "ü", cwd=folder).lines[1] == "  - ü"
     assert sorted(path.name for path in folder.iterdir()) == ["a b"]
 

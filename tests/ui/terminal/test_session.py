@@ -56,7 +56,7 @@ def test_a_change_is_made_shown_approved_and_taken_back(place: Place):
         assert seen.text.count("One is added") == 1
         assert seen.raw.count(b"One is added \x1b[1mnow\x1b[0m.") == 1
         seen.enter("/undo")
-        seen.expect("take it back with: /undo 2")
+        seen.expect("undo with: /undo 2")
         seen.enter("/cost")
         seen.expect("this session: $0.00")
         seen.leave()
@@ -189,7 +189,7 @@ def test_a_question_that_somebody_else_answers_goes_from_the_screen_and_what_cam
         seen.enter("fix the bug in after")
         seen.expect(ASKED)
         assert nursery.run(("approve", *words), place.workspace)[0] in (0, 1, 7)
-        seen.expect("this was answered elsewhere")
+        seen.expect("answered in another window")
         seen.expect(told)
         seen.expect_status("/help")
         assert seen.text.count(ASKED) == 1

@@ -60,7 +60,7 @@ def test_each_command_does_what_it_says(place: Place):
         words=("--model", place.model(ANSWERS)),
     )
     assert (place.workspace / "AGENTS.md").read_text() == "# Project\n\nRun `pytest` on `app.py`.\n"
-    assert "promoted as entry 1; take it back with: /undo 1" in said
+    assert "promoted as entry 1; undo with: /undo 1" in said
     assert "init: AGENTS.md" in said
     assert "notes.txt:2 is new; nothing is wrong." in said
     assert "nothing can be changed until /plan off" in said

@@ -534,7 +534,7 @@ class TestConflict:
         filled.promote({"a": with_line(3, b"two")})
         with pytest.raises(Conflicted, match="entry 2 changed 'a' since") as caught:
             filled.undo(1)
-        assert caught.value.advice.startswith("take back entry 2 first, or choose")
+        assert caught.value.advice.startswith("undo entry 2 first, or choose")
 
     def test_what_was_kept_can_be_taken_back_by_name_later(self, filled: Yard) -> None:
         filled.promote({"b": b"ours\n", "other": b"1\n"})

@@ -213,7 +213,7 @@ export function useStore<T>(select: (store: Store) => T): T {
   return useSyncExternalStore(subscribe, () => select(store));
 }
 
-/** Whether somebody is at work on the run, here or in another process. */
+/** Whether somebody is working on the run, here or in another process. */
 export const isAtWork = ({ session }: Store, run: string): boolean =>
   session !== null && (session.elsewhere.includes(run) || (session.working && session.run === run));
 

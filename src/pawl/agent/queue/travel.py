@@ -219,7 +219,7 @@ _UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplemented
 
 
 def _damaged(error: Exception) -> StoreCorrupt:
-    return StoreCorrupt(f"a parcel of the queue cannot be read: {error!r}"[:300], advice="retry the job")
+    return StoreCorrupt(f"the data of the job cannot be read: {error!r}"[:300], advice="retry the job")
 
 
 def _packed(head: Mapping[str, Any], names: Iterable[str], blobs: BlobStore, largest: int = LARGEST) -> bytes:
@@ -230,7 +230,7 @@ def _packed(head: Mapping[str, Any], names: Iterable[str], blobs: BlobStore, lar
             content = blobs.get(name)
             size += len(content)
             if size > largest:
-                raise TooLarge(f"more than {largest >> 20} MB would travel", advice="it is carried at home")
+                raise TooLarge(f"more than {largest >> 20} MB would be sent", advice="it runs on this machine")
             parcel.writestr(_info(name), content)
     return room.getvalue()
 
@@ -245,13 +245,13 @@ def _unpacked(data: bytes) -> tuple[dict[str, Any], list[bytes]]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as parcel:
             if sum(one.file_size for one in parcel.infolist()) > 4 * LARGEST:
-                raise StoreCorrupt("a parcel of the queue is too large", advice="retry the job")
+                raise StoreCorrupt("the data of the job is too large", advice="retry the job")
             head = json.loads(parcel.read(_HEAD))
             contents = {name: parcel.read(name) for name in parcel.namelist() if name != _HEAD}
     except _UNREADABLE as error:
         raise _damaged(error) from error
     if any(blob_digest(content) != name for name, content in contents.items()):
-        raise StoreCorrupt("a parcel of the queue is damaged", advice="retry the job")
+        raise StoreCorrupt("the data of the job is damaged", advice="retry the job")
     return head, list(contents.values())
 
 

@@ -139,7 +139,7 @@ class QueueWorker:
             self.queue.end(job.held, end)
             self.tell(job, f"failed: {end.reason}")
             return
-        self.tell(job, "taken" if job.attempts == 1 else f"taken again, attempt {job.attempts}")
+        self.tell(job, "started" if job.attempts == 1 else f"started again, attempt {job.attempts}")
         token = CancelToken(above=self.stop)
         self._carried = (job, token)
         try:
@@ -168,7 +168,7 @@ def carry(worker: QueueWorker, job: Job, cancel: CancelToken, telemetry: Telemet
     config, queue = worker.config, worker.queue
     try:
         if job.defect:
-            raise Refused(f"not carried: {job.defect}")
+            raise Refused(f"not run: {job.defect}")
         place = workspace_of(config, queue, job)
         shop = Project.open(config, place)
     except (Cancelled, QueueUnreachable):
@@ -186,7 +186,7 @@ def carry(worker: QueueWorker, job: Job, cancel: CancelToken, telemetry: Telemet
             if shop.away and session.error is None:
                 assert isinstance(queue, ServerQueue)
                 queue.send_home(job.held, report.run, progress(shop.store, report.run))
-                return "carried; it is promoted at home"
+                return "done; the machine that added it promotes it"
             conflict = "" if job.sent_back else _conflict(shop, report)
             if conflict:
                 # Both runs together spend what one may.
@@ -206,7 +206,7 @@ def _not_carried(queue: JobQueue, job: Job, error: PawlError) -> str:
         return _ended(queue, job, JobEnd(outcome=JobOutcome.FAILED, reason=error.message))
     # Somebody answers or resumes its run by hand at this moment, or has stopped in the middle of a promotion.
     queue.release(job.held, error.message, state=JobState.QUEUED, seconds=BUSY_SECONDS, counts=False)
-    return f"put back: {error.message}"
+    return f"back in the queue: {error.message}"
 
 
 def _without(job: Job, spent: Decimal) -> Job:
@@ -280,7 +280,7 @@ def _stopped(session: Session, queue: JobQueue, job: Job, report: Report) -> str
             wait = max(wait, error.wait_seconds or 0.0)
             queue.hold(job.provider, wait)
         queue.release(job.held, why, state=JobState.QUEUED, seconds=wait)
-        return f"put back for {wait:.0f} s: {why}"
+        return f"back in the queue for {wait:.0f} s: {why}"
     advice = f" ({report.trouble.advice})" if report.trouble is not None and report.trouble.advice else ""
     return _ended(queue, job, JobEnd(outcome=JobOutcome.FAILED, reason=f"{why}{advice}"))
 

@@ -53,11 +53,11 @@ def _documents(spec: SpecFolder) -> Iterator[SpecFinding]:
     for part in ("spec.md", "plan.md", "tasks.md"):
         if not spec.has(part):
             level = FindingLevel.WARNING if part == "plan.md" else FindingLevel.ERROR
-            yield SpecFinding(level=level, where=part, what="is not there")
+            yield SpecFinding(level=level, where=part, what="does not exist")
     places = {part: spec.read(part) for part in ("spec.md", "plan.md", "data-model.md", "tasks.md")}
     for name in spec.names("checklists"):
         if boxes := len(_UNCHECKED.findall(spec.read(f"checklists/{name}"))):
-            what = f"{boxes} not checked; that is left to the reviewer"
+            what = f"{boxes} of its boxes not ticked; that is left to the reviewer"
             yield SpecFinding(level=FindingLevel.WARNING, where=f"checklists/{name}", what=what)
     if path := constitution(spec.shop):
         places[path] = read_text(spec.shop, path)
@@ -66,7 +66,7 @@ def _documents(spec: SpecFolder) -> Iterator[SpecFinding]:
             what = f"{len(unclear)} open: {unclear[0][:120]}; 'pawl spec clarify' asks about it"
             yield SpecFinding(level=FindingLevel.ERROR, where=where, what=what)
         if left := _PLACEHOLDER.findall(text):
-            what = f"{left[0]} of the template was not filled in"
+            what = f"{left[0]} of the template is not filled in"
             yield SpecFinding(level=FindingLevel.WARNING, where=where, what=what)
 
 
@@ -94,7 +94,7 @@ def coverage(spec: SpecFolder, tasks: TaskList) -> Iterator[SpecFinding]:
     level = FindingLevel.ERROR if covered & wanted.keys() else FindingLevel.WARNING
     for name in wanted:
         if name not in covered:
-            yield SpecFinding(level=level, where="spec.md", what=f"{name} is named by no task")
+            yield SpecFinding(level=level, where="spec.md", what=f"no task covers {name}")
     stories = dict.fromkeys(f"US{match['number']}" for match in _STORY.finditer(text))
     done = {one.story for one in tasks.tasks if one.story}
     for story in stories:
@@ -106,7 +106,7 @@ def coverage(spec: SpecFolder, tasks: TaskList) -> Iterator[SpecFinding]:
         unknown = [name for name in one.covers if wanted and name not in text]
         unknown += [one.story] * bool(one.story and stories and one.story not in stories)
         for name in unknown:
-            what = f"{one.id} is for {name}, which spec.md does not have"
+            what = f"{one.id} covers {name}, which is not in spec.md"
             yield SpecFinding(level=FindingLevel.ERROR, where=f"tasks.md:{one.line}", what=what)
 
 
@@ -122,10 +122,12 @@ def _design(spec: SpecFolder, tasks: TaskList) -> Iterator[SpecFinding]:
 
 def _tasks(spec: SpecFolder, tasks: TaskList) -> Iterator[SpecFinding]:
     for line in tasks.unnumbered:
-        yield SpecFinding(level=FindingLevel.WARNING, where=f"tasks.md:{line}", what=f"is not read as a task; {FORM}")
+        yield SpecFinding(
+            level=FindingLevel.WARNING, where=f"tasks.md:{line}", what=f"cannot be read as a task; {FORM}"
+        )
     for one in tasks.tasks:
         if not one.files:
-            what = f"{one.id} names no file: it runs alone, and may change any"
+            what = f"{one.id} names no file: it runs alone and may change any file"
             yield SpecFinding(level=FindingLevel.WARNING, where=f"tasks.md:{one.line}", what=what)
     try:
         planned(tasks.tasks, {})
@@ -140,5 +142,5 @@ def drift(spec: SpecFolder, tasks: TaskList) -> Iterator[SpecFinding]:
     for one in tasks.tasks:
         gone = [path for path in (*one.files, *one.proof) if " " not in path and not is_there(spec.shop, path)]
         if one.done and gone:
-            what = f"{one.id} is ticked, and {gone[0]} is not there"
+            what = f"{one.id} is ticked, but {gone[0]} does not exist"
             yield SpecFinding(level=FindingLevel.ERROR, where=f"tasks.md:{one.line}", what=what, drift=True)

@@ -58,7 +58,7 @@ class SpecFolder:
     def tasks(self) -> TaskList:
         text = self.read("tasks.md")
         if not text.strip():
-            raise UsageError(f"{self.path}/tasks.md is not there", advice="'pawl spec tasks' writes it, or you do")
+            raise UsageError(f"{self.path}/tasks.md does not exist", advice="write it, or run 'pawl spec tasks'")
         found = read_tasks(text, f"{self.path}/tasks.md")
         own = {*PARTS, *(f"contracts/{one}" for one in self.names("contracts"))}
         # A task that names a document of the specification reads it.

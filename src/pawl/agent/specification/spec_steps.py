@@ -33,7 +33,7 @@ def request_of(spec: SpecFolder, step: str, words: str) -> str:
     needed = NEEDS.get(step, "")
     if needed and not spec.has(needed):
         raise UsageError(
-            f"{spec.path}/{needed} is not there", advice=f"'pawl spec {WRITERS[needed]}' writes it, or you do"
+            f"{spec.path}/{needed} does not exist", advice=f"write it, or run 'pawl spec {WRITERS[needed]}'"
         )
     more = [words.strip()]
     name = f"{'spec' if step == 'specify' else step}-template.md"

@@ -145,7 +145,7 @@ def read_tasks(text: str, where: str = "tasks.md") -> TaskList:
         seen[one.id] = one.line
     for one in tasks:
         if unknown := [name for name in one.after if name not in seen]:
-            what = f"{where}:{one.line}: {one.id} depends on {unknown[0]}, which is not there"
+            what = f"{where}:{one.line}: {one.id} depends on {unknown[0]}, which does not exist"
             raise UsageError(what, advice="correct it")
         if odd := [
             path for path in one.files if path.startswith(("/", "~")) or "\\" in path or ".." in path.split("/")

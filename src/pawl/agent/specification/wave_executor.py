@@ -145,7 +145,7 @@ class WaveExecutor:
         tasks, wish = self.spec.tasks(), self.wish
         plan = self.spec.read(PLAN)
         if not plan.strip():
-            raise UsageError(f"{self.spec.path}/{PLAN} is not there", advice="'pawl spec orchestrate' makes it")
+            raise UsageError(f"{self.spec.path}/{PLAN} does not exist", advice="make it with 'pawl spec orchestrate'")
         waves = list(enumerate(read_waves(plan, tasks), 1))
         left = [(number, tuple(one for one in wave if not one.done)) for number, wave in waves]
         left = [(number, some) for number, some in left if some]
@@ -540,7 +540,7 @@ def _why(report: Report) -> str:
         return report.trouble.message
     waits = report.question.why if report.question is not None else ()
     reasons = (*report.refused, *report.unproved, *waits)
-    return "; ".join(dict.fromkeys(reasons)) or f"it ended {report.delivery or 'without a word'}"
+    return "; ".join(dict.fromkeys(reasons)) or f"it ended {report.delivery or 'without a result'}"
 
 
 def _told(report: Report) -> str:

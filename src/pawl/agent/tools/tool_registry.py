@@ -234,7 +234,7 @@ _MEANING: Mapping[int, tuple[type[PawlError], str, str]] = {
     errno.EPERM: _DENIED,
     errno.EROFS: _DENIED,
     errno.ENOENT: (NotFound, "there is no such file", "check the spelling, or search for it"),
-    errno.EEXIST: (AlreadyThere, "it is already there", "edit it, or choose another name"),
+    errno.EEXIST: (AlreadyThere, "it already exists", "edit it, or choose another name"),
     errno.EISDIR: _ODD_FILE,
     errno.ENOTDIR: _ODD_FILE,
     errno.ENXIO: _ODD_FILE,

@@ -70,7 +70,7 @@ def answered(
     try:
         answer = read_json(completed.stdout.text)
     except ValueError:
-        said = completed.stderr.text.strip().splitlines()[-1:] or ["it said nothing"]
+        said = completed.stderr.text.strip().splitlines()[-1:] or ["it printed nothing"]
         return {"skipped": stopped(completed) or said[0]}
     return answer if isinstance(answer, dict) else {"skipped": "its answer cannot be read"}
 
@@ -102,7 +102,7 @@ def diagnosed(
         return skipped(chosen.name, f"it did not answer within {seconds:g} s")
     findings = list(_findings(chosen, answer["diagnostics"]))
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
-    notes = [amount(len(answer["diagnostics"]), "file") + " looked at"]
+    notes = [amount(len(answer["diagnostics"]), "file") + " checked"]
     if late:
         notes.append(f"no answer in time about {amount(len(late), 'file')}")
     if len(own) > MOST_FILES:

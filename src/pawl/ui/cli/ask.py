@@ -30,7 +30,7 @@ def words(parser: ArgumentParser) -> None:
     parser.add_argument("question", nargs="*", metavar="QUESTION", help="your question; piped input is sent with it")
     model_option(parser)
     thinking_options(parser)
-    spending_options(parser)
+    spending_options(parser, seconds=1800)
     continue_option(parser)
     parser.add_argument("--conversation", metavar="ID", help="continue this conversation")
     parser.add_argument("--no-cache", action="store_true", help="ask again even if a stored answer still holds")

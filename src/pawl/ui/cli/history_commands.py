@@ -259,7 +259,7 @@ def _tell(shop: Project, call: Call, reversal: Reversal, wish: Wish) -> int:
     call.out.marked([("!", path, f"{who[path]} since, in the same place; {choice}") for path in conflicts])
     if done is not None:
         call.out.notes(done.notices)
-        call.out.hint(f"this is entry {done.entry}; take it back with: pawl undo {done.entry}")
+        call.out.hint(f"this is entry {done.entry}; undo with: pawl undo {done.entry}")
     return 0
 
 

@@ -216,13 +216,11 @@ def record_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--record", metavar="FILE", help="record the dialogue as a script for scripted:FILE")
 
 
-def spending_options(parser: argparse.ArgumentParser) -> None:
+def spending_options(parser: argparse.ArgumentParser, seconds: int = 300) -> None:
     parser.add_argument("--max-budget-usd", metavar="USD", help="stop before a request that could cost more")
     parser.add_argument("--max-tokens", type=int, metavar="N", help="stop before a request that could use more tokens")
     parser.add_argument("--max-turns", type=int, metavar="N", help="at most this many requests (default 50)")
-    parser.add_argument(
-        "--seconds", type=float, metavar="N", help="time limit in seconds (default 300; pawl ask: 1800)"
-    )
+    parser.add_argument("--seconds", type=float, metavar="N", help=f"time limit in seconds (default {seconds})")
 
 
 def continue_option(parser: argparse._ActionsContainer) -> None:

@@ -37,7 +37,7 @@ def patch_words(parser: ArgumentParser) -> None:
 def promote_words(parser: ArgumentParser) -> None:
     parser.add_argument("id", nargs="?", metavar="ID", help="the entry (default: the newest, if it was kept)")
     parser.add_argument("--file", action="append", metavar="F", help="promote only this file of it; repeatable")
-    parser.add_argument("--unchecked", action="store_true", help="skip the verification of what an agent made")
+    parser.add_argument("--unchecked", action="store_true", help="promote an agent's change without verifying it")
     verified_option(parser)
     protected_option(parser)
     seconds_option(parser)
@@ -71,7 +71,7 @@ def patch(shop: Project, call: Call) -> int:
     call.out.changes(changes, shop.store.blobs)
     call.out.notes(notices)
     if number is not None:
-        call.out.hint(f"take it back with: pawl undo {number}")
+        call.out.hint(f"undo with: pawl undo {number}")
         return 0
     for breach in proposal.breaches:
         call.out.say(f"note: {breach}; --yes overrides it")
@@ -162,7 +162,7 @@ def promote(shop: Project, call: Call) -> int:
             call.out.say(line)
     tell_held(call.out, kept.held)
     if number is not None:
-        call.out.hint(f"take it back with: pawl undo {number}")
+        call.out.hint(f"undo with: pawl undo {number}")
     hint_protected(call.out, kept.held, entry.id)
     call.out.notes(notices, "yellow")
     return 0

@@ -138,7 +138,7 @@ def tell_landing(screen: Screen, blobs: BlobReader, ran: Ran, landing: Landing, 
     screen.marked([("!", path, "you changed it meanwhile; your version is kept") for path in landing.conflicts])
     _tell_ignored(screen, ran.capture.ignored)
     if promotion is not None:
-        screen.hint(f"take it back with: pawl undo {promotion.entry}")
+        screen.hint(f"undo with: pawl undo {promotion.entry}")
     if kept is not None and promotion is None:
         screen.hint(f"see it with: pawl diff {kept}     promote it with: pawl promote {kept}")
     elif kept is not None:

@@ -46,12 +46,14 @@ def spec_words(parser: ArgumentParser) -> None:
     parser.add_argument(
         "words", nargs="*", metavar="WORDS", help="new, specify: the idea; issues: export or import, and a file"
     )
-    parser.add_argument("--spec", metavar="NAME", help="the specification, by name or number (default: the newest)")
+    parser.add_argument("--spec", metavar="NAME", help="name or number of the specification (default: the newest)")
     parser.add_argument("--wave", type=int, metavar="N", help="execute: only this wave")
     parser.add_argument("--task", metavar="ID", help="execute: only this task, such as T012")
     parser.add_argument("--resume", action="store_true", help="execute: continue where it was interrupted")
-    parser.add_argument("--parallel", type=int, metavar="N", help="execute: tasks at once (default: by the machine)")
-    parser.add_argument("--queued", action="store_true", help="execute: workers of the queue carry the tasks")
+    parser.add_argument(
+        "--parallel", type=int, metavar="N", help="execute: how many tasks at once (default: what suits the machine)"
+    )
+    parser.add_argument("--queued", action="store_true", help="execute: let workers of the queue do the tasks")
     parser.add_argument("--github", action="store_true", help="issues: those of the repository's host, through gh")
     dry_run_option(parser)
     accept_option(parser)

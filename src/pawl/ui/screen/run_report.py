@@ -145,7 +145,7 @@ def _tell_errand(report: Report, face: Face) -> None:
     if report.kept is not None:
         face.aside.hint(f"its changes are kept as entry {report.kept}: pawl diff {report.kept}")
     if report.entry is not None:
-        face.aside.hint(f"take it back with: pawl undo {report.entry}")
+        face.aside.hint(f"undo with: pawl undo {report.entry}")
     tell_ended(report.ended, face.aside)
     if report.requests:
         _tell_cost(report, face)

@@ -391,8 +391,8 @@ class TerminalSession:
             given = ask_approval(self.session, report, self.face)
             self._began = time.monotonic()
             if is_answered(self.session, report):
-                self.face.out.hint("  this was answered elsewhere, and goes on there")
-                self.face.activity("another process carries the run on")
+                self.face.out.hint("  answered in another window, which continues the run")
+                self.face.activity("another process continues the run")
                 report = self.session.followed(report.run)
                 continue
             if given is None:

@@ -527,7 +527,7 @@ class WorkActions:
             said = (self._face.line("promote this? [y yes, n no, e edit] ") or "").strip().lower()
             if said in ("y", "yes"):
                 entry = drafting.promote(shop, changes)
-                self._out.say(f"promoted as entry {entry}; take it back with: /undo {entry}", "bold green")
+                self._out.say(f"promoted as entry {entry}; undo with: /undo {entry}", "bold green")
                 return
             if said not in ("e", "edit"):
                 self._say("nothing was written")

@@ -74,7 +74,7 @@ def typed(shop: Project, text: str, *, model: bool) -> TypedCommand | None:
         why, where = command.page
         raise UsageError(f"/{command.name} is not for the page: {why}", advice=where)
     if MODEL in command.needs and not model:
-        raise UsageError(NO_MODEL, advice="Settings say what there is; 'pawl setup' in a terminal finds one")
+        raise UsageError(NO_MODEL, advice="choose one in Settings, or run 'pawl setup' in a terminal")
     if command.group == OWN:
         return TypedCommand(own=command, request=words)
     if command.line:

@@ -33,7 +33,7 @@ def words(parser: ArgumentParser) -> None:
     parser.add_argument("--no-open", action="store_true", help="print the address, and open no browser")
     parser.add_argument("--model", default="", metavar="M", help="the model to ask (default: the configured one)")
     parser.add_argument("--page", default="", metavar="DIR", help="a built page of your own instead of Pawl's")
-    parser.add_argument("--factory", action="store_true", help="the page as it came with Pawl, whatever you changed")
+    parser.add_argument("--factory", action="store_true", help="show Pawl's own page, without your changes")
 
 
 DECLARED = {"web": Command(words=words, example="pawl web\n  pawl web --port 8080 --no-open")}
