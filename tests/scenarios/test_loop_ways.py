@@ -207,7 +207,7 @@ def test_a_command_that_shows_no_tests_and_passes_already_is_warned_about(
     story.model_says(patch("dates.py", "366", "300 + 66"), say("Done."))
     loop(story, Escalation(tiers=(SIMPLE,)), objective="write 366 as a sum", test_command=command)
     warned = [event.text for event in story.events if isinstance(event, EscalationWarned)]
-    assert any("decides nothing" in text for text in warned) is warns, warned
+    assert any("cannot tell whether" in text for text in warned) is warns, warned
 
 
 @pytest.mark.whole

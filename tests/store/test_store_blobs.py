@@ -53,7 +53,7 @@ def test_a_content_that_is_not_stored_is_said_to_be_missing(desk):
 
 
 def test_a_content_too_large_for_a_row_is_refused(desk):
-    with pytest.raises(StoreError, match="larger than"):
+    with pytest.raises(StoreError, match="at most"):
         desk.store.blobs.put(bytes(LARGEST + 1))
 
 

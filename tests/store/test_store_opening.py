@@ -251,7 +251,7 @@ def test_integrity_finds_wrong_counts_and_lost_contents(desk):
     database.run("DELETE FROM content WHERE blob = 2")
     database.run("UPDATE content SET data = x'00' WHERE blob = 3")
     problems = "\n".join(desk.store.integrity())
-    assert "counts 7 references, 1 rows name it" in problems
+    assert "counts 7 references, but has 1" in problems
     assert "is not stored" in problems
     assert "cannot be unpacked" in problems
 

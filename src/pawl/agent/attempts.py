@@ -135,7 +135,7 @@ class ModelAttempts:
 
     def _work(self, place: Workplace, task: Assignment, sample: int) -> Worked:
         drafted = draft(place, task, sample) if self._drafts(task.climb) else None
-        if drafted is None and task.climb.tier.draft:
+        if drafted is None and task.climb.tier.draft and sample == 1:
             self.listen(EscalationWarned("nothing says which function to draft; the tools are used instead"))
         return drafted or work(self.shop, place, task)
 

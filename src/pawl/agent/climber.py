@@ -56,7 +56,7 @@ def _offered(shop: Project, task: Assignment, changes: ChangeSet) -> str:
     entry = shop.keep(
         shop.new_entry(EntryKind.EDIT, "loop: a patch that is offered", "too little evidence for it"), whole
     )
-    return f"; it is offered as entry {entry}: pawl diff {entry}, pawl promote {entry}"
+    return f"; offered as entry {entry}: pawl diff {entry}, pawl promote {entry}"
 
 
 def reflex_attempt(
@@ -92,7 +92,8 @@ def reflex_attempt(
             data = record.data
             record.keep(replace(data, alternatives=kept_rivals(shop, report.rivals, task.ground)))
             first, last = record.data.alternatives[0][0], record.data.alternatives[-1][0]
-            reason += f"; they are offered as entries {first} to {last}: pawl diff {first}, pawl promote {first}"
+            kept = f"entry {first}" if first == last else f"entries {first} to {last}"
+            reason += f"; offered as {kept}: pawl diff {first}, pawl promote {first}"
         return Tried(attempt=replace(begun, refused=(reason,), said=said, failing=left))
     if made is not None and made.guessed:
         reason = "only a test written by a model supports the patch" + _offered(shop, task, report.changes)

@@ -103,7 +103,7 @@ class Blobs(StorePart):
             " WHERE refs <> coalesce(named, 0)"
         )
         for digest, refs, named in rows:
-            yield f"the content {digest[:12]!r} has a reference count of {refs}, but {named} rows use it"
+            yield f"the content {digest[:12]!r} counts {refs} references, but has {named}"
         for (name,) in self._database.rows(f"SELECT name FROM ({_COUNTED}) WHERE name NOT IN (SELECT hash FROM blob)"):
             yield f"the content {name[:12]!r} is used but not stored"
 

@@ -108,6 +108,10 @@ _BACK_AND_FORTH = (EntryKind.UNDO, EntryKind.REDO)
 _PASSED_OVER = (*_BACK_AND_FORTH, EntryKind.MEMORY)
 
 
+def _redoes_a_part(entry: Entry) -> bool:
+    return entry.kind is EntryKind.REDO and entry.reverses is None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reversal:
     """A step back that would be taken, or was."""
@@ -230,7 +234,8 @@ class History:
         return [entry for entry in entries if entry.state is EntryState.DONE]
 
     def _to_undo(self) -> list[Entry]:
-        return [entry for entry in self._done() if entry.kind not in _PASSED_OVER and entry.active]
+        # A redo of all files brings the entry back as it was; one of some files stands for itself.
+        return [one for one in self._done() if one.active and (one.kind not in _PASSED_OVER or _redoes_a_part(one))]
 
     def _newest_to_undo(self) -> Entry:
         for entry in self._to_undo():

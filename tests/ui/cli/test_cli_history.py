@@ -42,6 +42,9 @@ def test_one_file_is_taken_back_named_from_where_the_user_is(repository: Pawl):
     repository.applied("echo a > src/a; echo b > b")
     assert repository("undo", "--file", "a", cwd=repository.workspace / "src").lines[1] == "  - src/a  +0 −1"
     assert (repository.workspace / "b").exists()
+    assert repository("undo").lines[1] == "  - b  +0 −1"
+    assert repository("redo", "--file", "../b", cwd=repository.workspace / "src").lines[1] == "  + b  +1 −0"
+    assert not (repository.workspace / "src/a").exists()
     outside = repository("undo", "1", "--file", "../b")
     assert (outside.code, "is not inside the workspace" in outside.err) == (1, True)
 

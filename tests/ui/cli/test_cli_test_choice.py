@@ -145,18 +145,21 @@ def test_verify_of_a_clean_workspace_runs_what_the_last_commit_reaches_and_never
 
 
 @pytest.mark.whole
-def test_of_a_large_clean_workspace_no_file_is_looked_at_for_what_would_be_old(small):
+def test_of_a_large_workspace_only_what_a_change_affects_is_checked_and_nothing_for_what_would_be_old(small):
     for number in range(LARGE):
         (small.workspace / f"part{number}.py").write_text("nowhere\n")
+    (small.workspace / "uses.py").write_text("from app import after\n\nafter(1)\n")
     commit(small)
     said = small("verify")
     assert (
         said.code,
         said.out.count("there are no uncommitted changes, and findings in committed files count as old"),
     ) == (0, 3), said
-    (small.workspace / "app.py").write_text(APP + "\n\nnowhere\n")
-    said = small("verify")
+    (small.workspace / "app.py").write_text("def after(number: str) -> str:\n    return number\n\n\nnowhere\n")
+    said = small("verify", "--all")
     assert (said.code, "part1.py" in said.out) == (1, False), said
+    # The changed file, the one that imports it, and its test; the error is in the file that did not change.
+    assert "3 files compiled" in said.out and "uses.py:3:7 " in said.out, said
 
 
 @pytest.mark.whole

@@ -333,7 +333,7 @@ def test_a_lock_of_another_git_is_respected_and_left(home: Home):
     for name in ("index", "HEAD", "refs/heads/main"):
         lock = home.folder / f".git/{name}.lock"
         lock.write_text("theirs")
-        with pytest.raises(GitFailed, match=r"\.lock' is there.*HEAD has not moved"):
+        with pytest.raises(GitFailed, match=r"\.lock' exists.*HEAD has not moved"):
             home.commit(changes)
         assert lock.read_text() == "theirs"
         lock.unlink()

@@ -249,6 +249,19 @@ class TestRedo:
         filled.redo()
         assert filled.read("a") == b"1\n"
 
+    def test_of_some_files_leaves_the_rest_undone_and_is_itself_undone(self, filled: Yard) -> None:
+        before = filled.now()
+        filled.promote({"a": b"1\n", "b": b"2\n"})
+        after = filled.now()
+        filled.undo()
+        filled.history.redo(Wish(files=("b",)))
+        assert (filled.read("a"), filled.read("b")) == (TEN, b"2\n")
+        filled.undo()
+        assert filled.now() == before
+        filled.redo()
+        filled.redo()
+        assert filled.now() == after
+
     def test_without_an_undo_there_is_nothing(self, filled: Yard) -> None:
         filled.promote({"a": b"1\n"})
         with pytest.raises(NothingToDo):

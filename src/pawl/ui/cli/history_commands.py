@@ -35,18 +35,17 @@ def diff_words(parser: ArgumentParser) -> None:
 
 def undo_words(parser: ArgumentParser) -> None:
     parser.add_argument("id", nargs="?", metavar="ID", help="entry number or run (default: the newest entry)")
-    _file_option(parser)
     redo_words(parser)
 
 
 def restore_words(parser: ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="name or number (default: the newest)")
     parser.add_argument("--entry", type=int, metavar="ID", help="back to after this entry, instead of a checkpoint")
-    _file_option(parser)
     redo_words(parser)
 
 
 def redo_words(parser: ArgumentParser) -> None:
+    _file_option(parser)
     parser.add_argument(
         "--on-conflict",
         choices=("stop", "keep", "overwrite"),
@@ -72,7 +71,7 @@ DECLARED = {
         words=diff_words, example="pawl diff 3 --file src\n  pawl diff 3 --evidence", reads=True, rescue=True
     ),
     "undo": Command(words=undo_words, example="pawl undo\n  pawl undo 3 --file src/app.py", rescue=True),
-    "redo": Command(words=redo_words, example="pawl redo", rescue=True),
+    "redo": Command(words=redo_words, example="pawl redo\n  pawl redo --file src/app.py", rescue=True),
     "checkpoint": Command(words=checkpoint_words, example="pawl checkpoint before-upgrade"),
     "restore": Command(words=restore_words, example="pawl restore before-upgrade --dry-run", rescue=True),
 }
@@ -214,27 +213,28 @@ _CHOSEN = {
 
 
 def undo(shop: Project, call: Call) -> int:
-    wish = _wish(call, call.files(shop.workspace))
+    wish = _wish(shop, call)
     if call.options.id and call.options.id.startswith("r"):
         return _tell(shop, call, shop.undo_run(call.options.id, wish), wish)
     return _tell(shop, call, shop.undo(call.entry_number(), wish), wish)
 
 
 def redo(shop: Project, call: Call) -> int:
-    wish = _wish(call)
+    wish = _wish(shop, call)
     return _tell(shop, call, shop.redo(wish), wish)
 
 
 def restore(shop: Project, call: Call) -> int:
     if call.options.name and call.options.entry is not None:
         raise UsageError("a checkpoint and --entry cannot be used together", advice="leave one of them out")
-    wish = _wish(call, call.files(shop.workspace))
+    wish = _wish(shop, call)
     return _tell(shop, call, shop.restore(call.options.name, wish, entry=call.options.entry), wish)
 
 
-def _wish(call: Call, files: tuple[str, ...] = ()) -> Wish:
+def _wish(shop: Project, call: Call) -> Wish:
     from pawl.workspace.reversal import OnConflict, Wish
 
+    files = call.files(shop.workspace)
     return Wish(files=files, on_conflict=OnConflict(call.options.on_conflict), dry_run=call.options.dry_run)
 
 
