@@ -27,7 +27,7 @@ setup: environment ## make the environment in .venv, and the page of 'pawl web' 
 web: environment ## build the page of 'pawl web' (scripts/web)
 	@scripts/web --venv $(VENV)
 
-demo: setup ## see it work: a minute, no key, nothing of yours touched
+demo: setup ## see it work: half a minute, no key, nothing of yours touched
 	@PAWL="$(abspath $(BIN))/pawl" scripts/demo
 
 test: environment ## run the test suite

@@ -119,6 +119,36 @@ def test_a_run_is_stopped_by_one_key_and_can_be_gone_on_with(place: Place, key: 
         assert seen.finish() == 0
 
 
+WORKS_AND_ASKS = f"""
+[[turn]]
+match = {{ user = "slowly", answered = [] }}
+answer = {{ text = "I wait.", calls = [{{ name = "run_command", arguments = {{ command = "{WAITS}" }} }}] }}
+{FIX.replace("answered = []", 'answered = ["run_command"]')}"""
+
+
+@pytest.mark.whole
+def test_a_queued_request_is_named_once_when_the_question_is_left_and_follows_once_it_is_answered(place: Place):
+    (place.workspace / "flag").write_text("wait\n")
+    with place.open("--model", place.model(WORKS_AND_ASKS), columns=100) as seen:
+        begin(seen)
+        seen.type("what can you do?\t")
+        seen.expect("queued; 1 to follow")
+        (place.workspace / "flag").write_text("go\n")
+        seen.expect(ASKED)
+        seen.type("\x1b")
+        seen.expect("queued, to follow this run: what can you do?")
+        seen.expect_idle()
+        seen.enter("/approve")
+        seen.expect(ASKED, times=2)
+        seen.type("y\r")
+        seen.expect("promoted as entry 1")
+        seen.expect("Pawl changes code on a bench")
+        seen.expect_idle()
+        assert seen.text.count("queued, to follow") == 1, seen.text
+        assert (place.workspace / "app.py").read_text() == RIGHT
+        seen.leave()
+
+
 @pytest.mark.whole
 @pytest.mark.spec("F4")
 def test_who_leaves_while_a_run_works_is_told_once_what_is_queued_and_goes_on_with_it_the_next_day(place: Place):

@@ -80,6 +80,26 @@ def test_each_command_does_what_it_says(place: Place):
     assert "never said" not in said
 
 
+@pytest.mark.parametrize(
+    ("name", "told", "advice"),
+    [
+        ("nobody/nothing", "! there is no model 'nobody/nothing'", "/model lists what is configured and found"),
+        ("openai/gpt-5", "✗ openai/gpt-5: there is no key for 'openai'", "set OPENAI_API_KEY"),
+        ("scripted:none.toml", "/none.toml' cannot be read: No such file", "name a file of turns"),
+    ],
+    ids=["no such model", "no key", "no such file"],
+)
+@pytest.mark.spec("F4")
+def test_a_model_that_cannot_be_asked_is_refused_with_the_reason_and_the_last_one_stays(
+    place: Place, monkeypatch: pytest.MonkeyPatch, name: str, told: str, advice: str
+):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    said = place.piped(f"/model {name}", "what does notes.txt say?", words=("--model", place.model(ANSWERS)))
+    refused, _, after = said.partition("› what does")
+    assert told in refused and advice in refused, said
+    assert "It says first" in after and "scripted:script.toml · 1 request" in after, said
+
+
 @pytest.mark.spec("F4", "A13")
 def test_a_review_sends_and_keeps_nothing_of_hidden_files(place: Place, state_directory: Path):
     (place.workspace / ".env").write_text("NOTE=blue heron at dawn\n")
