@@ -20,7 +20,7 @@ from pawl.core.change import Change, ChangeSet, Node
 
 CODE = (".py", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".tsx", ".go")
 MOST_FILES = 40
-SERVES = "is used by the tests to check results, and was changed"
+SERVES = "is used by the tests, and was changed"
 SEARCHED = 20
 """Commits that are looked at for each that is taken, at most."""
 

@@ -611,7 +611,7 @@ def test_helpers_of_tests_outside_of_them_are_known_by_what_they_do(path: str, t
         Node.file(blobs.put(one.encode())) for one in (text, text.replace(", 1)", ", found)"), f"{text}\nlabel = 2\n")
     )
     assert reaching_for_tests(ChangeSet.of([Change(path, before, weaker)]), blobs) == (
-        f"{path}: {name} is used by the tests to check results, and was changed",
+        f"{path}: {name} is used by the tests, and was changed",
     )
     assert reaching_for_tests(ChangeSet.of([Change(path, before, other)]), blobs) == ()
 
@@ -639,7 +639,7 @@ def test_a_function_with_which_tests_check_proves_nothing_once_it_is_changed():
         for one in (old, old.replace("    assert", "    if found:\n        return\n    assert"), old.replace("1", "2"))
     )
     told = reaching_for_tests(ChangeSet.of([Change("helpers.py", before, weaker)]), blobs)
-    assert told == ("helpers.py: assert_price is used by the tests to check results, and was changed",)
+    assert told == ("helpers.py: assert_price is used by the tests, and was changed",)
     assert reaching_for_tests(ChangeSet.of([Change("helpers.py", before, weaker)]), blobs, "mend assert_price") == ()
     assert reaching_for_tests(ChangeSet.of([Change("helpers.py", before, other)]), blobs) == ()
 

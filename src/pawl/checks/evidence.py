@@ -312,11 +312,7 @@ def reaching_for_tests(
             continue
         before = text_of(change.before, blobs) or ""
         names = changed_checks(change.path, before, after)
-        found += [
-            f"{change.path}: {one} is used by the tests to check results, and was changed"
-            for one in names
-            if one not in words
-        ]
+        found += [f"{change.path}: {one} is used by the tests, and was changed" for one in names if one not in words]
         found += [f"{change.path}:{line} {what}" for line, what in disguises(change.path, before, after)]
         for files, pattern, what in _reaching(exits=exits):
             places = [match.start() for match in pattern.finditer(after)] if is_named(change.path, files) else []
@@ -370,7 +366,7 @@ def hollow_answers(changes: ChangeSet, blobs: BlobReader, mended: Iterable[str],
             before, after = text_of(one.before, blobs), text_of(one.after, blobs)
             found += special_cases(one.path, before, after, asked) if asked else ()
             names = sorted(leaned & changed_definitions(one.path, before or "", after or "")) if leaned else ()
-            found += [f"{one.path}: {name} is used by the tests to check results, and was changed" for name in names]
+            found += [f"{one.path}: {name} is used by the tests, and was changed" for name in names]
     return tuple(found)
 
 

@@ -65,7 +65,7 @@ def new_index(repository: Repository, content: bytes | None, expected: Seen | No
         return
     with _locked(repository.own, "index", content):
         if repository.own.look("index") != expected:
-            raise GitFailed("the index was changed meanwhile", advice="try again when no other git process runs here")
+            raise GitFailed("the index was changed meanwhile", advice="try again when no other git runs here")
         yield
 
 
@@ -89,9 +89,7 @@ def move_head(repository: Repository, head: Head, commit: str, log: str) -> None
 
 def _expect(repository: Repository, head: Head) -> None:
     if repository.head() != head:
-        raise GitFailed(
-            "HEAD was moved by another git meanwhile", advice="try again when no other git process runs here"
-        )
+        raise GitFailed("HEAD was moved by another git meanwhile", advice="try again when no other git runs here")
 
 
 @contextmanager
@@ -104,7 +102,7 @@ def _locked(tree: Tree, path: str, content: bytes | None) -> Iterator[None]:
             _write(folder, lock, content or b"", 0o666)
         except FileExistsError as error:
             raise GitFailed(
-                f"'{path}.lock' exists: another git process works in this repository, or was killed",
+                f"'{path}.lock' exists: another git runs in this repository, or was killed",
                 advice=f"wait for it, or remove .git/{path}.lock",
             ) from error
         replaced = False

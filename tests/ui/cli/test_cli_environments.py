@@ -88,7 +88,7 @@ def test_tests_that_import_another_copy_prove_nothing(tmp_path):
     own = {"src/shop/__init__.py": "def price():\n    return 3\n", "conftest.py": lead}
     told = laid(tmp_path / "w", {**PROJECT, **own}).json("verify", "--all", code=6)
     assert told["verdict"] == "unverified"
-    assert "not that of the workspace" in suite_of(told)["reason"]
+    assert "not from the workspace" in suite_of(told)["reason"]
 
 
 @pytest.mark.whole

@@ -110,8 +110,8 @@ def test_what_contradicts_the_specification_is_found_without_a_model(repository:
     told = {one["what"] for one in found["findings"] if one["level"] == "error"}
     assert told >= {
         "user story 2 has no task [US2]",
-        "T002 is for FR-009, which spec.md does not have",
-        "T001 is ticked, and src/wc/__init__.py is not there",
+        "T002 covers FR-009, which is not in spec.md",
+        "T001 is ticked, but src/wc/__init__.py does not exist",
     }
     assert any("NEEDS CLARIFICATION" in one for one in told)
     assert {"level": "warning", "where": "plan.md", "what": "is not there", "drift": False} in found["findings"]
@@ -122,7 +122,7 @@ def test_what_contradicts_the_specification_is_found_without_a_model(repository:
     "tasks, words, told",
     [
         (None, ("orchestrate",), "begin one with: pawl spec specify"),
-        ("", ("orchestrate",), "tasks.md is not there"),
+        ("", ("orchestrate",), "tasks.md does not exist"),
         ("# nothing\n", ("orchestrate",), "holds no task that can be read"),
         (TASKS, ("status", "--spec", "7"), "no specification is called '7'"),
         (TASKS.replace("words.py", "words.py (depends on T005)"), ("orchestrate",), "wait for each other"),
@@ -309,8 +309,8 @@ def test_a_program_of_the_workspace_called_gh_is_not_run(repository: Pawl, host:
     [
         (("specify",), "there is no idea"),
         (("new",), "there is no idea"),
-        (("plan",), "spec.md is not there"),
-        (("tasks",), "plan.md is not there"),
+        (("plan",), "spec.md does not exist"),
+        (("tasks",), "plan.md does not exist"),
         (("analyze", "all"), "takes no 'all'"),
     ],
 )

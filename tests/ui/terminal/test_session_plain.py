@@ -131,7 +131,7 @@ answer = "Seen."
         assert secret not in kept
     (place.workspace / "notes.txt").write_text("first\n")
     said = place.piped("/review", words=("--model", model))
-    assert "git shows no changes but what is hidden ('.env'," in said
+    assert "git shows no changes except in hidden files ('.env'," in said
 
 
 @pytest.mark.whole
