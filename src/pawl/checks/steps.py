@@ -476,10 +476,7 @@ def watched_tests(output: str, sign: str) -> tuple[str, WatchedRun | None]:
         elsewhere = tuple((str(name), str(place)) for name, place in body.get("elsewhere", ()))
         forged = "; ".join(
             f"code of the project (conftest.py, a plugin) reports {one} as passed, {how}"
-            for key, how in (
-                ("forged", "although it raised an error"),
-                ("unexecuted", "although none of it was executed"),
-            )
+            for key, how in (("forged", "although it raised an error"), ("unexecuted", "although none of it ran"))
             for one in map(str, body.get(key, ()))
         )
         left_out, deselected = tuple(map(str, body.get("left_out", ()))), int(body.get("deselected", 0))

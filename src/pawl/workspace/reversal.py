@@ -104,12 +104,7 @@ def below(changes: ChangeSet, files: Iterable[str]) -> ChangeSet:
     return changes.only(path for path in changes.paths if not wanted.isdisjoint((path, *parents(path))))
 
 
-_BACK_AND_FORTH = (EntryKind.UNDO, EntryKind.REDO)
-_PASSED_OVER = (*_BACK_AND_FORTH, EntryKind.MEMORY)
-
-
-def _redoes_a_part(entry: Entry) -> bool:
-    return entry.kind is EntryKind.REDO and entry.reverses is None
+_PASSED_OVER = (EntryKind.UNDO, EntryKind.REDO, EntryKind.MEMORY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,8 +229,9 @@ class History:
         return [entry for entry in entries if entry.state is EntryState.DONE]
 
     def _to_undo(self) -> list[Entry]:
-        # A redo of all files brings the entry back as it was; one of some files stands for itself.
-        return [one for one in self._done() if one.active and (one.kind not in _PASSED_OVER or _redoes_a_part(one))]
+        # A redo of some files, which reverses no entry, is undone like other work.
+        kinds = {one: one.kind is EntryKind.REDO and not one.reverses for one in self._done() if one.active}
+        return [one for one, is_partial in kinds.items() if is_partial or one.kind not in _PASSED_OVER]
 
     def _newest_to_undo(self) -> Entry:
         for entry in self._to_undo():
@@ -282,11 +278,8 @@ class History:
         later = self._later(entries, frozenset(conflict.path for conflict in conflicts))
         who = f"entry {later[0]} changed" if later else "you changed"
         first = f"undo entry {later[0]} first, or " if later else ""
-        return Conflicted(
-            f"{who} {names} since, in lines that this would undo; nothing was changed",
-            conflicts,
-            advice=f"{first}{choice}",
-        )
+        told = f"{who} {names} since, in lines that this would undo; nothing was changed"
+        return Conflicted(told, conflicts, advice=f"{first}{choice}")
 
     def _later(self, entries: Iterable[Entry], paths: frozenset[str]) -> list[int]:
         """Entries that hold, newest first, that changed one of these paths after the newest of those entries."""

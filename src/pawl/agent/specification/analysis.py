@@ -122,9 +122,7 @@ def _design(spec: SpecFolder, tasks: TaskList) -> Iterator[SpecFinding]:
 
 def _tasks(spec: SpecFolder, tasks: TaskList) -> Iterator[SpecFinding]:
     for line in tasks.unnumbered:
-        yield SpecFinding(
-            level=FindingLevel.WARNING, where=f"tasks.md:{line}", what=f"cannot be read as a task; {FORM}"
-        )
+        yield SpecFinding(level=FindingLevel.WARNING, where=f"tasks.md:{line}", what=f"is not a task; {FORM}")
     for one in tasks.tasks:
         if not one.files:
             what = f"{one.id} names no file: it runs alone and may change any file"

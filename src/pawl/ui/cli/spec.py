@@ -51,7 +51,7 @@ def spec_words(parser: ArgumentParser) -> None:
     parser.add_argument("--task", metavar="ID", help="execute: only this task, such as T012")
     parser.add_argument("--resume", action="store_true", help="execute: continue where it was interrupted")
     parser.add_argument(
-        "--parallel", type=int, metavar="N", help="execute: how many tasks at once (default: what suits the machine)"
+        "--parallel", type=int, metavar="N", help="execute: tasks at once (default: as the machine allows)"
     )
     parser.add_argument("--queued", action="store_true", help="execute: let workers of the queue do the tasks")
     parser.add_argument("--github", action="store_true", help="issues: those of the repository's host, through gh")
