@@ -334,7 +334,7 @@ def _is_plain(command: str) -> bool:
 def _told_of(verdicts: tuple[CheckResult, ...]) -> Action:
     lines = []
     for verdict in verdicts:
-        lines.append(f"{verdict.step}: {verdict.standing}" + (f", {verdict.reason}" if verdict.reason else ""))
+        lines.append(f"{verdict.step}: {verdict.reason or verdict.standing}")
         lines += [_line(finding) for finding in verdict.findings[:MOST_SHOWN]]
         if len(verdict.findings) > MOST_SHOWN:
             lines.append(f"  … and {len(verdict.findings) - MOST_SHOWN} more")

@@ -284,7 +284,7 @@ class Talker:
         begun = self.works.desk.bench.is_open and bool(self.works.standing())
         text = failing_text(shown, named=begun) if before.standing is Status.FAIL else ""
         if about and before.standing is Status.PASS and before.counts is not None:
-            text = f"All {before.counts.passed} tests pass."
+            text = f"All tests pass ({before.counts.passed})."
         said = tape.heard(lambda: (f"[the tests before any change]\n{text}",) if text else (), by=TESTS)
         self.record.keep(replace(self.record.data, baseline_told=True))
         return said

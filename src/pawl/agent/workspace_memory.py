@@ -506,7 +506,7 @@ def _proof(data: RunData) -> str:
     if counts is None or not counts.passed:
         return ""
     bad = counts.failed + counts.errors
-    return f"; {counts.passed} of {counts.passed + bad} tests pass" if bad else f"; {counts.passed} tests pass"
+    return f"; tests: {counts.passed} passed" + (f", {bad} failed" if bad else "")
 
 
 def _facts(record: RunRecord) -> list[str]:

@@ -114,7 +114,7 @@ def test_what_contradicts_the_specification_is_found_without_a_model(repository:
         "T001 is ticked, but src/wc/__init__.py does not exist",
     }
     assert any("NEEDS CLARIFICATION" in one for one in told)
-    assert {"level": "warning", "where": "plan.md", "what": "is not there", "drift": False} in found["findings"]
+    assert {"level": "warning", "where": "plan.md", "what": "does not exist", "drift": False} in found["findings"]
 
 
 @pytest.mark.spec("E11")
