@@ -160,7 +160,7 @@ def test_memory_score_and_report_tell_what_the_checks_said(story: Story):
     with story.shop() as shop:
         kept = {one.tier: one.text for one in shop.store.memories.all(shop.workspace)}
         (scored,) = shop.store.runs.evaluations(shop.workspace)
-    assert kept[MemoryTier.OUTCOME].endswith("changed dates.py; 2 of 3 tests pass")
+    assert kept[MemoryTier.OUTCOME].endswith("changed dates.py; tests: 2 passed, 1 failed")
     assert kept[MemoryTier.DECISION] == "The user said: From now on numbers have a comment."
     assert kept[MemoryTier.FACT].startswith("The checks of this project are ")
     assert (scored["score"], done.score) == (4, 4) and "1 failing as before" in scored["reason"]
