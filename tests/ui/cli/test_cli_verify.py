@@ -174,7 +174,7 @@ def test_tests_that_could_not_run_are_not_said_to_be_verified(project: Project):
     assert (told["accepted"], told["verdict"]) == (False, "unverified")
     for command in ("true", "sh -c 'echo all is well'"):
         said = pawl("verify", "--test", command)
-        assert said.code == 6 and "shows no test" in said.lines[-1], said
+        assert said.code == 6 and "reported no tests" in said.lines[-1], said
 
 
 @pytest.mark.whole

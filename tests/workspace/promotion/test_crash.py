@@ -145,7 +145,7 @@ def broken_words(ground: Ground, fault: str, points: list[tuple[str, int]]) -> l
     for name, number in points:
         said = ground.struck(fault, name, number)
         ground.recover()
-        is_told = "acknowledged" in said.stdout or "so did taking it back" in said.stderr
+        is_told = "acknowledged" in said.stdout or "so did the rollback" in said.stderr
         if not is_told and snapshot(ground.workspace) != ground.old:
             broken.append(f"{name} {number}: {said.stderr.splitlines()[-1:]}")
     return broken
