@@ -312,7 +312,7 @@ class _Fixer(RepairStrategy[PythonGround]):
         if isinstance(event, BaselineTaken):
             self._note_unsteady("flaky", event.flaky)
             self._note_unsteady("order-dependent", event.ordered)
-            self.ground.note_tests("hanging", event.hanging)
+            self.ground.note_tests("did not end in time", event.hanging)
 
     def _note_unsteady(self, word: str, tests: Sequence[str]) -> None:
         self.unsteady.update(dict.fromkeys(tests, word))

@@ -299,7 +299,7 @@ class PythonGround(RepairGround):
         if taken is None or not (taken.hanging or taken.ending):
             return None
         self._apart = True
-        self.note_tests("hanging", taken.hanging)
+        self.note_tests("did not end in time", taken.hanging)
         self.note_tests("ends the interpreter, skipped", taken.ending)
         words = dict(zip(taken.failing, taken.said, strict=True)) | dict.fromkeys(taken.hanging, "did not end")
         words |= dict.fromkeys(taken.ending, "it ends the interpreter")

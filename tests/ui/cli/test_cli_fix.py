@@ -259,7 +259,7 @@ def test_a_test_that_hangs_is_a_failing_test(project: Project, searches: Searche
     said = untouched(project({"app.py": source, "test_app.py": UNITTEST}))
     assert said.code == 1, said
     assert said.lines[:2] == ["before    1 failed", "  ✗ test_app.Numbers.test_after  did not end"]
-    assert "note: hanging: test_app.Numbers.test_after" in said.lines
+    assert "note: did not end in time: test_app.Numbers.test_after" in said.lines
 
 
 @pytest.mark.whole
