@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from browser.chrome import Site
+from sandbox.site import processes_with
 from ui.cli.dev_site import free_port
 from ui.cli.projects import DEV_SERVER, SITE
 from ui.cli.test_cli_do import FILES, FIX, RIGHT, Script
@@ -22,6 +25,8 @@ answer = { calls = [
 times = 0
 answer = "It is new."
 """
+
+WIDE = "document.querySelector('.preview-frame').getBoundingClientRect().width"
 
 
 def test_the_checks_are_shown_with_tests_by_file_and_lead_to_the_line_that_fails(opened: Open):
@@ -155,7 +160,8 @@ def test_tiers_and_attempts_are_shown_with_their_failing_tests_and_any_entry_is_
 def test_the_preview_is_of_another_origin_shows_errors_and_a_change_before_it_is_promoted(
     opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    (tmp_path / "config.toml").write_text(DEV_SERVER % free_port())
+    port = free_port()
+    (tmp_path / "config.toml").write_text(DEV_SERVER % port)
     monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
     site = opened(SITE, NEW)
     tab = site.tab
@@ -177,6 +183,12 @@ def test_the_preview_is_of_another_origin_shows_errors_and_a_change_before_it_is
         tab.shot("preview-1280")
         tab.button("Reload").click()
         frame.text("New shop").seen()
+        # As on a phone; and as on a screen that is wider than the pane, which is made smaller.
+        for width in (390, 1280):
+            tab.label("width").choose(str(width))
+            assert frame.css(":root").call(["evaluate", ["innerWidth"]]) == width
+            assert tab.evaluate(WIDE) <= tab.evaluate("document.querySelector('#pane').clientWidth") + 1
+        tab.label("width").choose("0")
         # What is promoted or saved is shown by itself.
         tab.button("Approve").click()
         tab.css(".delivery").seen()
@@ -185,6 +197,12 @@ def test_the_preview_is_of_another_origin_shows_errors_and_a_change_before_it_is
         saved = {"path": "index.html", "text": page.replace("New", "Saved"), "base": page}
         site.server.post("/api/file", saved, "PUT")
         frame.text("Saved shop").seen()
+        # A server that ends by itself is told of, with what it said.
+        for process in processes_with(f"serve.py\0{port}"):
+            os.kill(process, signal.SIGKILL)
+        tab.css("#pane .trouble").having("toy: it ended with code -9").seen()
+        tab.css(".preview-frame").gone()
+        tab.button("Start the dev server").seen()
         assert [line for line in tab.audit() if line.startswith(("serious", "critical"))] == []
     finally:
         site.pawl("dev", "stop")
@@ -192,17 +210,23 @@ def test_the_preview_is_of_another_origin_shows_errors_and_a_change_before_it_is
     assert set(tab.told("errors")) == {"the till is stuck", "missing is not defined"}
 
 
-STEP = """
+EDIT = """
 [[turn]]
 answer = { calls = [
-  { name = "strict_patch", arguments = { path = "index.html", old = "%s shop", new = "%s shop" } },
+  { name = "strict_patch", arguments = { path = "%s", old = "%s", new = "%s" } },
   { name = "run_command", arguments = { command = "until grep -q %s flag; do sleep 0.1; done" } }] }
 """
 TALK = '[[turn]]\ntimes = 0\nanswer = "It is new."\n'
-STEPS = STEP % ("Old", "First", "one") + STEP % ("First", "Second", "two") + TALK
+STEPS = (
+    EDIT % ("index.html", "Old shop", "First shop", "one")
+    + EDIT % ("serve.py", "import http", "import lost, http", "two")
+    + EDIT % ("serve.py", "import lost, http", "import http", "two")
+    + EDIT % ("index.html", "First shop", "Second shop", "three")
+    + TALK
+)
 
 
-def test_the_preview_follows_the_bench_of_the_run_edit_by_edit_until_it_ends(
+def test_the_preview_follows_the_bench_of_the_run_edit_by_edit_over_one_that_does_not_start_until_it_ends(
     opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     (tmp_path / "config.toml").write_text(DEV_SERVER % free_port())
@@ -217,10 +241,15 @@ def test_the_preview_follows_the_bench_of_the_run_edit_by_edit_until_it_ends(
     frame.text("First shop").seen()
     tab.status("working")
     (folder / "flag").write_text("one\n")
+    tab.css("#pane .trouble").having("toy: it ended with code 1").seen()
+    tab.css("#pane .trouble").having("ModuleNotFoundError").seen()
+    tab.status("working")
+    (folder / "flag").write_text("one two\n")
     frame.text("Second shop").seen()
+    tab.css("#pane .trouble").gone()
     tab.status("working")
     assert "Old shop" in (folder / "index.html").read_text()
-    (folder / "flag").write_text("one two\n")
+    (folder / "flag").write_text("one two three\n")
     tab.status("waits for you")
     frame.text("Second shop").seen()
     tab.button("Reject…").click()

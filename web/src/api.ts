@@ -6,6 +6,8 @@
 import type { StreamEvent } from "./types";
 
 const KEY = "pawl-token";
+/** An event of the window: the server answers, for the first time or again. */
+export const CONNECTED = "pawl-connected";
 
 const others = new BroadcastChannel(KEY);
 

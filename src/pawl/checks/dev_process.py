@@ -162,7 +162,7 @@ def start(shop: Project, request: DevRequest) -> tuple[ServerRecord, bool]:
         process.wait(STOP_SECONDS)
         why = record.reason if record is not None and record.reason else "it did not start"
         name = (record.name if record is not None else "") or "the dev server"
-        tail = logs(shop, 8)
+        tail = logs(shop, 20)
         registry.forget(shop.workspace)
         raise ServerUnavailable(f"{name}: {why}", advice=tail or "'pawl verify' shows what is wrong")
     # It goes on without this process; nobody waits for it here. Without this word it ends, because nobody knows of it.

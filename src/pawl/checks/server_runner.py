@@ -165,11 +165,10 @@ class _Server:
         status = _probed(port, max(deadline, time.monotonic() + _PROBE_SECONDS), process)
         if status is None:
             return {"failed": f"it does not answer on port {port}", "output": "\n".join(self._lines[-_LAST_LINES:])}
-        if status >= _BROKEN:
-            said = "\n".join(self._lines[-_LAST_LINES:])
-            return {"failed": f"it answers with status {status}", "port": port, "output": said}
         if not self._question["stay"]:
-            return {"ready": port, "status": status}
+            if status < _BROKEN:
+                return {"ready": port, "status": status}
+            return {"failed": f"it answers with status {status}", "output": "\n".join(self._lines[-_LAST_LINES:])}
         _tell({"ready": port, "status": status})
         for _ in self._output(process, None):
             continue

@@ -87,7 +87,7 @@ def _serve(shop: Project, keeper: _Keeper, cancel: CancelToken, asked: dict[str,
         if serving is None:
             raise NotFound(
                 "the project has no dev server that Pawl knows",
-                advice="known are Vite, Next.js, Create React App, uvicorn, Flask and Django",
+                advice="known are Vite, Next.js, Astro, Create React App, uvicorn, Flask and Django",
             )
         services = verify_settings(shop.config).dev_services
         with Forwarder(services) as forwarder:
@@ -162,7 +162,10 @@ class _Keeper:
     def told(self, body: dict[str, object]) -> None:
         if "ready" in body and self._forwarder is not None:
             self._forwarder.forward(int(str(body["ready"])))
-            self._put(replace(self.record, state=ServerState.READY, port=self._forwarder.port))
+            status = str(body.get("status"))
+            notices = [self.record.notice, f"it answers with status {status}" if status.startswith("5") else ""]
+            notice = "; ".join(filter(None, notices))
+            self._put(replace(self.record, state=ServerState.READY, port=self._forwarder.port, notice=notice))
         elif "failed" in body:
             self._put(replace(self.record, state=ServerState.FAILED, reason=str(body["failed"])))
         elif self.record.state is ServerState.READY:

@@ -290,7 +290,7 @@ def test_the_end_of_the_server_stops_a_verification_that_a_page_asked_for(projec
 def test_a_project_without_a_dev_server_has_no_preview_and_is_told_why(project: Project):
     pawl = project({"app.py": "x = 1\n"})
     with page(pawl.workspace) as tab:
-        assert tab.get("/api/preview") == {"running": False, "url": "", "framework": "", "log": []}
+        assert tab.get("/api/preview") == {"running": False, "url": "", "framework": "", "log": [], "ended": ""}
         refused = tab.ask("POST", "/api/preview/start", {})
         assert refused.status == 400 and refused.json["message"] and refused.json["advice"]
         assert tab.post("/api/preview/stop", {})["running"] is False

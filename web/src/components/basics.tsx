@@ -9,7 +9,7 @@ import {
   useState,
   useSyncExternalStore,
 } from "react";
-import { Refused } from "../api";
+import { CONNECTED, Refused } from "../api";
 import { Icon, type IconName } from "./Icon";
 
 type Tone = "plain" | "primary" | "danger" | "quiet";
@@ -254,14 +254,15 @@ export function Table({
   rows: readonly ReactNode[][];
   dense?: boolean;
 }) {
+  const numbers = head.map((_, column) => rows.length > 0 && rows.every((row) => isNumber(row[column])));
   return (
     // biome-ignore lint/a11y/useSemanticElements: a scrolling region must be reachable by the keyboard
     <div className={dense ? "table-scroll dense" : "table-scroll"} role="region" aria-label={label} tabIndex={0}>
       <table>
         <thead>
           <tr>
-            {head.map((cell) => (
-              <th key={cell} scope="col" className={isNumber(rows[0]?.[head.indexOf(cell)]) ? "number" : undefined}>
+            {head.map((cell, column) => (
+              <th key={cell} scope="col" className={numbers[column] ? "number" : undefined}>
                 {cell}
               </th>
             ))}
@@ -271,7 +272,7 @@ export function Table({
           {rows.map((row, number) => (
             <tr key={number}>
               {row.map((cell, column) => (
-                <td key={column} className={isNumber(cell) ? "number" : undefined}>
+                <td key={column} className={numbers[column] ? "number" : undefined}>
                   {cell}
                 </td>
               ))}
@@ -299,10 +300,10 @@ export function Trouble({ error }: { error: unknown }) {
   );
 }
 
-/** Text that a program printed, as it stands; long output scrolls within itself. */
-export function Output({ label, text }: { label: string; text: string }) {
+/** Text that a program printed, as it stands; long output scrolls within itself, and with `follow` stays at its end. */
+export function Output({ label, text, follow = false }: { label: string; text: string; follow?: boolean }) {
   return (
-    <section className="output" aria-label={label} tabIndex={0}>
+    <section className={follow ? "output follow" : "output"} aria-label={label} tabIndex={0}>
       {text}
     </section>
   );
@@ -404,7 +405,10 @@ export interface Loaded<T> {
   reload: () => void;
 }
 
-/** A value from the server, asked for again when `key` changes; an answer that comes too late is dropped. */
+/**
+ * A value from the server, asked for again when `key` changes, and after an error when the connection is back; an answer
+ * that comes too late is dropped.
+ */
 export function useLoaded<T>(load: () => Promise<T>, key: unknown): Loaded<T> {
   const [state, setState] = useState<Omit<Loaded<T>, "reload">>({ value: null, error: null, loading: true });
   const [asked, setAsked] = useState(0);
@@ -420,5 +424,12 @@ export function useLoaded<T>(load: () => Promise<T>, key: unknown): Loaded<T> {
       current = false;
     };
   }, [key, asked]);
+  const failed = Boolean(state.error);
+  useEffect(() => {
+    if (!failed) return;
+    const again = () => setAsked((number) => number + 1);
+    addEventListener(CONNECTED, again);
+    return () => removeEventListener(CONNECTED, again);
+  }, [failed]);
   return { ...state, reload: () => setAsked((number) => number + 1) };
 }

@@ -1,7 +1,7 @@
 /** The page's one store: the event stream, batched by animation frame, and the session's state beside it. */
 
 import { useSyncExternalStore } from "react";
-import { command, get, Refused, readEvents } from "../api";
+import { CONNECTED, command, get, Refused, readEvents } from "../api";
 import type { CheckResult, SessionState, StreamEvent, Verified } from "../types";
 import { EMPTY, type EventState, reduce } from "./reduce";
 
@@ -188,6 +188,7 @@ async function connect(signal: AbortSignal): Promise<void> {
       if (store.session) touched();
       else if (session.left) set({ followed: [session.left] });
       setSession(session);
+      dispatchEvent(new Event(CONNECTED));
       attempt = 0;
       await readEvents(store.last, signal, take);
     } catch (error) {

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "react";
 import { get, post } from "../api";
-import { attempt, Badge, Button, Check, Empty, Output, Spinner, Trouble, useLoaded } from "../components";
+import { Badge, Button, Check, Empty, Output, Select, Spinner, Trouble, useLoaded, useWidth } from "../components";
 import { useStore } from "../events/store";
 import { plain, plural } from "../format";
 import { OWN } from "../OwnPage";
@@ -10,7 +10,21 @@ interface Preview {
   url: string;
   framework: string;
   log: string[];
+  /** Why it serves no more, if it has ended by itself. */
+  ended: string;
 }
+
+/** Widths in which a page is looked at; a wider one than the pane is made smaller. */
+const WIDTHS: ["0" | "390" | "768" | "1280", string][] = [
+  ["0", "as wide as the pane"],
+  ["390", "phone, 390"],
+  ["768", "tablet, 768"],
+  ["1280", "desktop, 1280"],
+];
+/** Milliseconds after which a server is asked whether it still serves, and what it has printed. */
+const ASKED = 2000;
+/** Of a server that left no word of its end. */
+const GONE = "the dev server is gone: it was stopped elsewhere, or killed";
 
 /** Errors of the framed page that are kept. */
 const KEPT = 100;
@@ -24,13 +38,38 @@ export default function PreviewPane() {
   const waiting = useStore((store) => store.session?.waiting);
   const [key, setKey] = useState(0);
   const [busy, setBusy] = useState("");
-  const preview = useLoaded(() => get<Preview>("/preview"), `${files} ${asked} ${key}`);
+  const stood = useRef("");
+  // One that does not come up, as with half an edit, is tried again after the next edit.
+  const wanted = useRef(false);
+  const preview = useLoaded(async () => {
+    const found = await get<Preview>("/preview");
+    if (found.running) stood.current = GONE;
+    return { ...found, ended: found.ended || (found.running ? "" : stood.current) };
+  }, `${files} ${asked} ${key}`);
   const { value } = preview;
+  // A server that ends tells nobody.
+  const { reload } = preview;
+  const running = value?.running && !OWN;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: asked again after each answer
+  useEffect(() => {
+    if (!running || busy) return;
+    const timer = setTimeout(() => document.hidden || reload(), ASKED);
+    return () => clearTimeout(timer);
+  }, [running, busy, value]);
+  const [failure, setFailure] = useState<unknown>(null);
+  const [width, setWidth] = useState<(typeof WIDTHS)[number][0]>("0");
   const frame = useRef<HTMLIFrameElement>(null);
-  const errors = useConsole(frame, value?.url ?? "", `${files} ${key}`);
+  // What was shown stays until the server that starts has answered, in place of a page that is not there.
+  const shown = useRef({ url: "", key: "" });
+  if (value && !busy) shown.current = { url: value.url, key: `${files} ${key}` };
+  const { url } = shown.current;
+  const errors = useConsole(frame, url, shown.current.key);
   const act = async (what: "start" | "stop" | "change", given = {}) => {
+    wanted.current = what !== "stop";
     setBusy(what);
-    await attempt(() => post(`/preview/${what === "stop" ? "stop" : "start"}`, given));
+    setFailure(null);
+    await post(`/preview/${what === "stop" ? "stop" : "start"}`, given).catch(setFailure);
+    stood.current = "";
     setBusy("");
     setKey((old) => old + 1);
   };
@@ -48,7 +87,7 @@ export default function PreviewPane() {
     // The work of a run that waits for an answer stays in sight.
     if (busy || served.current === aim || (waiting && !bench)) return;
     served.current = aim;
-    if (value?.running && !OWN) void act("start", { anew: true, run: bench });
+    if ((value?.running || wanted.current) && !OWN) void act("start", { anew: true, run: bench });
   }, [aim, busy, waiting]);
   const change = waiting?.question.kind === "change" ? waiting.run : "";
   return (
@@ -74,21 +113,32 @@ export default function PreviewPane() {
         )}
         {value?.running && <Button onClick={() => setKey(key + 1)}>Reload</Button>}
         {!OWN && <Check label="follow the run" checked={follows} onChange={setFollows} />}
+        {value?.url && <Select label="width" bare value={width} options={WIDTHS} onChange={setWidth} />}
         {value?.framework && <Badge>{value.framework}</Badge>}
-        {value?.url && <span className="mono dim ellipsis">{value.url.split("#")[0]}</span>}
-        {busy && <Spinner label="the dev server starts" />}
+        {value?.url && !OWN && (
+          <a className="mono ellipsis" href={value.url} target="_blank" rel="noreferrer" title="opens it in a tab">
+            {value.url}
+          </a>
+        )}
+        {busy && (
+          <span className="dim nowrap">
+            <Spinner label="" /> {busy === "stop" ? "it ends" : "it starts"}
+          </span>
+        )}
       </div>
-      <Trouble error={preview.error} />
-      {value?.url ? (
-        <iframe
-          key={`${files} ${key}`}
-          ref={frame}
-          className="preview-frame"
-          title="preview of the project"
-          src={value.url}
-          sandbox="allow-scripts allow-forms allow-same-origin"
-          referrerPolicy="no-referrer"
-        />
+      <Trouble error={preview.error ?? failure ?? (busy ? "" : value?.ended)} />
+      {url ? (
+        <Sized width={Number(width)}>
+          <iframe
+            key={shown.current.key}
+            ref={frame}
+            className="preview-frame"
+            title="preview of the project"
+            src={url}
+            sandbox="allow-scripts allow-forms allow-same-origin"
+            referrerPolicy="no-referrer"
+          />
+        </Sized>
       ) : (
         <div className="scroll" tabIndex={0}>
           {value && (
@@ -105,12 +155,24 @@ export default function PreviewPane() {
         </details>
       )}
       {value && value.log.length > 0 && (
-        <details className="preview-log">
+        <details className="preview-log" open={Boolean(value.ended)}>
           <summary className="dim">what it prints</summary>
-          <Output label="output of the dev server" text={plain(value.log.slice(-300).join("\n"))} />
+          <Output label="output of the dev server" follow text={plain(value.log.slice(-300).join("\n"))} />
         </details>
       )}
     </>
+  );
+}
+
+/** Shows what is in it as on a screen of that width, smaller where there is no room; 0 takes all the room. */
+function Sized({ width, children }: { width: number; children: React.ReactNode }) {
+  const box = useRef<HTMLDivElement>(null);
+  const scale = Math.min(1, useWidth(box) / (width || 1));
+  const style = width ? { width, height: `${100 / scale}%`, transform: `scale(${scale})` } : {};
+  return (
+    <div ref={box} className={width ? "preview-place sized" : "preview-place"}>
+      <div style={style}>{children}</div>
+    </div>
   );
 }
 

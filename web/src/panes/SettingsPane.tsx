@@ -230,7 +230,7 @@ function Memory() {
       await command("memory", ...words);
       loaded.reload();
       setText("");
-      toast("done");
+      toast(words[0] === "add" ? "remembered" : "forgotten");
     });
   return (
     <Part title="Memory" loaded={loaded}>

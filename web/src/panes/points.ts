@@ -1,6 +1,6 @@
 /** Runs, entries and checkpoints as points on one line of time, the newest first. */
 
-import { count, money, seconds } from "../format";
+import { count, DELIVERY, money, seconds } from "../format";
 import type { Checkpoint, Entry, Report, RunRow } from "../types";
 import { tests } from "../work/tests";
 
@@ -13,7 +13,7 @@ export type Point = { key: string; time: string } & (
 /** Two runs as rows of a table; what is the same in both is left in, so that nothing has to be guessed. */
 export function compared(one: Report, other: Report): string[][] {
   const of: [string, (report: Report) => string][] = [
-    ["delivery", (report) => report.delivery ?? report.state],
+    ["delivery", (report) => (report.delivery ? DELIVERY[report.delivery][0] : report.state)],
     ["verdict", (report) => report.verdict ?? "none"],
     ["tests", (report) => (report.after ? tests(report.after) : "not run")],
     ["files", (report) => report.changes.map((change) => change.path).join(", ") || "none"],

@@ -68,6 +68,7 @@ function HandOver({ report }: { report: Report }) {
 
 /** The verdict and what it rests on, but for lines that were told already; never better than the report. */
 export function Evidence({ report, told = [] }: { report: Report; told?: readonly string[] }) {
+  const untold = (line: string) => !told.some((one) => one.includes(line));
   const delivery = report.delivery && DELIVERY[report.delivery];
   const working = useStore((store) => isAtWork(store, report.run));
   return (
@@ -101,8 +102,8 @@ export function Evidence({ report, told = [] }: { report: Report; told?: readonl
           })}
         </div>
       )}
-      <Lines label="refused" lines={report.refused.filter((line) => !told.includes(line))} tone="bad" />
-      <Lines label="not proved" lines={report.unproved.filter((line) => !told.includes(line))} tone="warn" />
+      <Lines label="refused" lines={report.refused.filter(untold)} tone="bad" />
+      <Lines label="not proved" lines={report.unproved.filter(untold)} tone="warn" />
     </>
   );
 }

@@ -80,6 +80,7 @@ function Body({ block: { call, output, dropped, answer }, running }: { block: To
       {output.length > 0 && (running || !answer?.text) && (
         <Output
           label="output"
+          follow={running}
           text={(dropped ? `… ${dropped} lines before\n` : "") + plain(output.slice(-400).join("\n"))}
         />
       )}

@@ -475,9 +475,12 @@ def application(api: Api, files: Callable[[str], PageFile | None], shown_by: str
 def _preview(shop: Project) -> tuple[Json, int]:
     """The project's dev server on its bench, and its port; 0 while it does not serve."""
     record = dev_process.status(shop)
-    port = 0 if record is None or record.state is not dev_process.ServerState.READY else record.port
-    log = [] if record is None else dev_process.logs(shop, MOST_LOG_LINES).splitlines()
-    return {"running": port > 0, "framework": "" if record is None else record.name, "log": log}, port
+    if record is None:
+        return {"running": False, "framework": "", "log": [], "ended": ""}, 0
+    port = record.port if record.state is dev_process.ServerState.READY else 0
+    log = dev_process.logs(shop, MOST_LOG_LINES).splitlines()
+    ended = f"{record.name}: {record.reason or 'it has ended'}" if record.state is dev_process.ServerState.ENDED else ""
+    return {"running": port > 0, "framework": record.name, "log": log, "ended": ended}, port
 
 
 def _promoted(shop: Project, run: str, patch: str) -> ChangeSet:

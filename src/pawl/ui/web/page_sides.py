@@ -142,9 +142,8 @@ class Pages:
             self._side.feed.changed()
 
     def previewed(self) -> Json:
-        running = bool(self.preview)
-        log = self._trouble.splitlines()
-        return {"running": running, "url": self._url if running else "", "framework": "the changed page", "log": log}
+        url, log = self._url if self.preview else "", self._trouble.splitlines()
+        return {"running": bool(url), "url": url, "framework": "the changed page", "log": log, "ended": ""}
 
     def build_preview(self, shop: Project) -> None:
         """Build the change that waits, or the workspace as it stands."""

@@ -33,7 +33,7 @@ class PreviewFrame:
         origins = [f"http://{name}:{page_port}" for name in (LOOPBACK, "localhost")]
         self._reporter = (REPORTER % json.dumps(origins)).encode()
         self._server: asyncio.Server | None = None
-        self._target = 0
+        self._port = self._target = 0
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def address(self, port: int) -> str:
@@ -41,6 +41,7 @@ class PreviewFrame:
         self._target = port
         if self._server is None:
             self._server = await asyncio.start_server(self._answer, LOOPBACK, 0, limit=LARGEST_HEAD)
+            self._port = int(self._server.sockets[0].getsockname()[1])
         return f"http://{LOOPBACK}:{self._port}/"
 
     def close(self) -> None:
@@ -49,19 +50,13 @@ class PreviewFrame:
         for task in self._tasks:
             task.cancel()
 
-    @property
-    def _port(self) -> int:
-        assert self._server is not None
-        return int(self._server.sockets[0].getsockname()[1])
-
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One request of a connection; the next one makes a new one."""
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        if task := asyncio.current_task():
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
         try:
-            with suppress(OSError, EOFError, asyncio.LimitOverrunError):
+            with suppress(OSError, EOFError, asyncio.LimitOverrunError, asyncio.CancelledError):
                 await self._pass_on(reader, writer)
         finally:
             writer.close()
