@@ -125,7 +125,7 @@ def test_a_key_is_entered_in_the_session_and_shown_and_kept_nowhere_else(
             seen.expect("no model was found")
             seen.expect("which?")
             seen.type("k\r")
-            seen.expect("of which provider?")
+            seen.expect("which provider?")
             seen.type("openai\r")
             seen.expect("OPENAI_API_KEY (it is not shown):")
             seen.type(f"{key}\r")

@@ -106,6 +106,7 @@ def _tell(face: Face, found: tuple[ModelOffer, ...]) -> list[str]:
 def _chosen(face: Face, found: tuple[ModelOffer, ...], ways: str) -> str:
     """Lists the offers and asks; a number stands for what is listed with it."""
     numbered = _tell(face, found)
+    ways = ways if numbered else ways.removeprefix("number, ")
     said = (face.line(f"which? [{ways}, Enter: none] ") or "").strip()
     return numbered[int(said) - 1] if said.isdecimal() and 0 < int(said) <= len(numbered) else said
 
@@ -130,7 +131,7 @@ def _with_workspace_key(shop: Project, face: Face, offer: ModelOffer) -> str:
 
 def _with_new_key(shop: Project, face: Face) -> str:
     providers = {one.name: one for one in _configured(shop).providers.values() if one.key_env}
-    name = (face.line(f"of which provider? [{', '.join(providers)}] ") or "").strip().lower()
+    name = (face.line(f"which provider? [{', '.join(providers)}] ") or "").strip().lower()
     if name not in providers:
         face.out.say(f"there is no provider {name!r}" if name else "nothing was saved")
         return ""
