@@ -626,8 +626,8 @@ def test_what_a_test_makes_itself_is_nothing_that_it_leans_on():
 
 def test_words_about_a_function_are_no_change_of_what_tests_lean_on():
     before = 'def same(a, b):\n    """Is a b."""\n    return a == b\n'
-    assert changed_definitions("a.py", before, before.replace("Is a b.", "Whether a is b.")) == frozenset()
-    assert changed_definitions("a.py", before, before.replace("a == b", "True")) == {"same"}
+    assert changed_definitions("a.py", before, before.replace("Is a b.", "Whether a is b.")) == {}
+    assert changed_definitions("a.py", before, before.replace("a == b", "True")).keys() == {"same"}
 
 
 @pytest.mark.spec("G1")

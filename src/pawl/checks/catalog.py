@@ -171,13 +171,13 @@ _OF_FILE = re.compile(r"\{(?:file|folder|stem|package)\}")
 
 def _parts_of(path: str, files: Folder | None) -> dict[str, tuple[str, ...]]:
     folder, name = posixpath.split(path)
-    package = "" if files is None else _package_of(path, files)
-    return {"file": (path,), "folder": (folder,), "stem": (name.rpartition(".")[0],), "package": (package,)}
+    stem, package = name.rpartition(".")[0], _package_of(path, files)
+    return {"file": (path,), "folder": (folder,), "stem": (stem,), "package": (package,)}
 
 
-def _package_of(path: str, files: Folder) -> str:
+def _package_of(path: str, files: Folder | None) -> str:
     """The name of the Cargo package that holds a file; empty where there is none."""
-    while path:
+    while path and files is not None:
         path = posixpath.dirname(path)
         if name := table(toml(files, posixpath.join(path, "Cargo.toml")), "package").get("name"):
             return str(name)
@@ -200,19 +200,12 @@ def some_tests(framework: Framework, tests: Sequence[str], *, python: str = _PYT
     else:
         parts = [test.split(selection.separator) if selection.separator else [test] for test in tests]
         files = tuple(dict.fromkeys(part[0] for part in parts if len(part) > 1))
-        titles = (" ".join(part[1:] if len(part) > 1 else part) for part in parts)
-        chosen = (selection.pattern.replace("{tests}", _alternatives(titles, selection)),)
+        titles = [" ".join(part[1:] if len(part) > 1 else part) for part in parts]
+        names = (title.split(selection.first_part)[0] if selection.first_part else title for title in titles)
+        # Escaped for the regular expressions of JavaScript, Ruby and Go alike.
+        quoted = (re.sub(r"([\\^$.|?*+()\[\]{}/])", r"\\\1", name) for name in dict.fromkeys(names))
+        chosen = (selection.pattern.replace("{tests}", selection.join.join(quoted)),)
     return _filled(framework.commands.some, {"python": (python,), "tests": chosen, "files": files})
-
-
-def _alternatives(titles: Iterable[str], selection: Selection) -> str:
-    names = (title.split(selection.first_part)[0] if selection.first_part else title for title in titles)
-    return selection.join.join(_quoted(name) for name in dict.fromkeys(names))
-
-
-def _quoted(text: str) -> str:
-    """Escaped for the regular expressions of JavaScript, Ruby and Go alike."""
-    return re.sub(r"([\\^$.|?*+()\[\]{}/])", r"\\\1", text)
 
 
 def _filled(words: Sequence[str], values: Mapping[str, Sequence[str]]) -> tuple[str, ...]:

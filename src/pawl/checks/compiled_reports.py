@@ -11,7 +11,7 @@ from dataclasses import field
 
 from pawl.checks.output import ANYWHERE, CUT, Origin, cleaned, shortened
 from pawl.checks.report import UNLISTED, TestReport, failure, report, unindented
-from pawl.core.diagnostic import Diagnostic, Location, TestCounts, TestOutcome, TestRun
+from pawl.core.diagnostic import Diagnostic, TestCounts, TestOutcome, TestRun
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import read_json
 
@@ -203,12 +203,9 @@ def _finding(test: str, lines: Sequence[str], folder: str, origin: Origin) -> Di
     if not located:
         return failure("go", unindented(lines), test=_id(folder, test, origin))
     message = unindented(_LOCATED.sub(r"\3", line) for line in lines).strip()
-    frames = shortened(_in_folder(match, folder, origin) for match in reversed(located))
+    places = ((one[1] if "/" in one[1] else os.path.join(folder, one[1]), int(one[2])) for one in reversed(located))
+    frames = shortened(origin.place(*one) for one in places)
     return failure("go", message, test=_id(folder, test, origin), frames=frames[-1:])
-
-
-def _in_folder(match: re.Match[str], folder: str, origin: Origin) -> Location | None:
-    return origin.place(match[1] if "/" in match[1] else os.path.join(folder, match[1]), int(match[2]))
 
 
 def _folder(package: str, packages: Sequence[str], origin: Origin) -> str:

@@ -12,11 +12,10 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from pawl.checks.disguise import disguises
-from pawl.checks.leaned_on import changed_definitions, leaned_on
+from pawl.checks.leaned_on import changed_checks, changed_definitions, leaned_on
 from pawl.checks.project_facts import Folder, is_named, text
 from pawl.checks.special_cases import literals_of, special_cases
 from pawl.checks.test_strength import (
-    changed_checks,
     changed_examples,
     has_fewer_types,
     is_made_of_tests,
@@ -119,18 +118,21 @@ def _renamed(before: str | None, after: str | None) -> dict[str, str]:
 def data_of_tests(changes: ChangeSet, blobs: BlobReader, files: Folder) -> frozenset[str]:
     """The changed files of data, and modules of it, that tests name and the product, as it was, does not."""
     table = _table().tests
-    kinds = (*table["data"], *table["modules"])
+    kinds, known = (*table["data"], *table["modules"]), (*table["parts"], *_table().read)
     data = [PurePosixPath(one.path) for one in changes if one.before is not None and is_named(one.path, kinds)]
-    known = (*table["parts"], *_table().read)
-    names = {
-        str(path): path.stem if path.suffix in _CODE else path.name for path in data if not is_named(str(path), known)
-    }
+    coded = {"", *(path.split("/")[-2] for path in files.walk() if data and "/" in path and path.endswith(_CODE))}
+    names = dict[str, re.Pattern[str]]()
+    for one in (one for one in data if not is_named(str(one), known)):
+        # Tests may go through a folder that holds no code.
+        folder = rf"[\"'/]{re.escape(one.parent.name)}[\"'/]" if one.parent.name not in coded else "(?!)"
+        names[str(one)] = re.compile(f"{re.escape(one.stem if one.suffix in _CODE else one.name)}|{folder}")
     by_tests, by_product = set[str](), set[str]()
     for path in files.walk() if names else ():
         if path.endswith(_CODE):
             change = changes.get(path)
             code = text(files, path) if change is None else text_of(change.before, blobs) or ""
-            (by_tests if is_test(path) else by_product).update(one for one, name in names.items() if name in code)
+            side = by_tests if is_test(path) else by_product
+            side.update(each for each, name in names.items() if name.search(code))
     return frozenset(by_tests - by_product)
 
 
@@ -311,6 +313,8 @@ def reaching_for_tests(
         if after is None or is_directory(change.after):
             continue
         before = text_of(change.before, blobs) or ""
+        if before and _changes_part(change, blobs, _table().tests["leading"]) and change.path not in words:
+            found.append(f"{change.path} decides where imports lead, and was changed")
         names = changed_checks(change.path, before, after)
         found += [f"{change.path}: {one} is used by the tests, and was changed" for one in names if one not in words]
         found += [f"{change.path}:{line} {what}" for line, what in disguises(change.path, before, after)]
@@ -356,6 +360,8 @@ def hollow_answers(changes: ChangeSet, blobs: BlobReader, mended: Iterable[str],
 
     places = [(path, stood(path), name) for test in mended for path, name in _places(test, files)]
     asked = [one for place in places for one in literals_of(*place)]
+    above = {str(one / "conftest.py") for path, _, _ in places for one in PurePosixPath(path).parents}
+    places += [(one, stood(one), "") for one in sorted(above) if files.exists(one)]
     leaned = frozenset(one for place in places for one in leaned_on(*place))
     for one in changes:
         if is_test(one.path):
@@ -365,7 +371,7 @@ def hollow_answers(changes: ChangeSet, blobs: BlobReader, mended: Iterable[str],
         if not is_test(one.path) and not is_directory(one.after):
             before, after = text_of(one.before, blobs), text_of(one.after, blobs)
             found += special_cases(one.path, before, after, asked) if asked else ()
-            names = sorted(leaned & changed_definitions(one.path, before or "", after or "")) if leaned else ()
+            names = sorted(leaned & changed_definitions(one.path, before or "", after or "").keys()) if leaned else ()
             found += [f"{one.path}: {name} is used by the tests, and was changed" for name in names]
     return tuple(found)
 
@@ -376,13 +382,21 @@ def settings_of_commands(
     """A line for each changed file of settings that the script of a user's command names, and these words do not."""
     split = [shlex.split(one) if isinstance(one, str) else one for one in commands]
     scripts = {one: text(files, one) for command in split if (one := script_of(command))}
-    paths = [one for one in sorted(changes.paths) if is_named(one, _table().tests["settings"])]
     return tuple(
         f"{path} belongs to the command that decides ({script} reads it) and was changed"
-        for path in paths
+        for path in sorted(changes.paths)
         for script, code in scripts.items()
-        if PurePosixPath(path).name in code and PurePosixPath(path).name not in words
+        if (name := PurePosixPath(path).name) not in words
+        and (
+            name in code
+            if is_named(path, _table().tests["settings"])
+            else re.search(_SOURCED.format(re.escape(name)), code, re.M)
+        )
     )
+
+
+_SOURCED = r"(?:^|[;&|{{(])\s*(?:\.|source)\s[^\n;&|]*{}\b"
+"""How a script of the shell takes another file for a part of itself."""
 
 
 def _places(test: str, files: Folder) -> list[tuple[str, str]]:

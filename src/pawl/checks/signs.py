@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
-from pawl.checks.project_facts import Folder, dependencies, package_json, text
+from pawl.checks.project_facts import Folder, dependencies, package_json, table, text
 from pawl.checks.task_files import make_targets
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import data_table, written
@@ -23,22 +24,15 @@ class CheckSigns:
 
     def shown_by(self, files: Folder) -> str:
         """The sign that was found, in words; empty when there is none."""
-        for name in self.files:
-            if files.exists(name):
-                return f"{name} is there"
-        scripts = package_json(files).get("scripts")
-        for name in self.scripts:
-            if isinstance(scripts, dict) and isinstance(scripts.get(name), str):
-                return f"package.json has the script {name!r}"
-        for path, line in self.sections:
-            if line.search(text(files, path)):
-                return f"{path} configures it"
-        for name in sorted(set(self.dependencies) & dependencies(files)):
-            return f"{name} is a dependency"
-        for name in self.targets:
-            if name in make_targets(files):
-                return f"the Makefile has the target {name!r}"
-        return ""
+        scripts = ((name, table(package_json(files), "scripts")) for name in self.scripts)
+        found = (
+            (f"{name} is there" for name in self.files if files.exists(name)),
+            (f"package.json has the script {name!r}" for name, known in scripts if isinstance(known.get(name), str)),
+            (f"{path} configures it" for path, line in self.sections if line.search(text(files, path))),
+            (f"{name} is a dependency" for name in sorted(self.dependencies) if name in dependencies(files)),
+            (f"the Makefile has the target {name!r}" for name in self.targets if name in make_targets(files)),
+        )
+        return next(itertools.chain(*found), "")
 
 
 def shows_dev_server(files: Folder) -> bool:

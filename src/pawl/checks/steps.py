@@ -310,7 +310,9 @@ class Tests:
         if argv[:2] == ("go", "test") and "-json" not in argv:
             # Its events name every test and how it ended.
             argv = ("go", "test", "-json", *argv[2:])
-        for words in (*_by_module(argv, subject), *_without_npx(argv, subject)):
+        # A bare `pytest` as a module of the workspace's interpreter: only so is the workspace on the import path.
+        module = [(subject.python, "-m", "pytest", *argv[1:])] if argv[0] in ("pytest", "py.test") else []
+        for words in (*module, *_without_npx(argv, subject)):
             # Not to be guessed by what is tested.
             sign = f"pawl-{secrets.token_hex(8)}"
             guarded = watched(subject.files, words, subject.added, sign)
@@ -397,11 +399,6 @@ _LOADS = re.compile(r"\bnode\b.*\s(?:--import|--loader|--experimental-loader|--r
 """Options of Node that bring in what reads another language."""
 _BAD_OPTION = 9
 """The exit code of a Node that does not know an option by which its tests are watched."""
-
-
-def _by_module(argv: tuple[str, ...], subject: Subject) -> list[tuple[str, ...]]:
-    """A bare `pytest` as a module of the workspace's interpreter: only so is the workspace on the import path."""
-    return [(subject.python, "-m", "pytest", *argv[1:])] if argv[0] in ("pytest", "py.test") else []
 
 
 _NPX = ("npx", "--no-install")

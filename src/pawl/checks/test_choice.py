@@ -39,7 +39,8 @@ class TestChoice:
     @property
     def rest(self) -> str:
         about = "more than" if self.endless else "about"
-        return f"whole suite not run ({about} {_time(self.seconds)}): pawl verify --full"
+        time = f"{self.seconds / _MINUTE:.0f} min" if self.seconds >= 1.5 * _MINUTE else f"{self.seconds:.0f} s"
+        return f"whole suite not run ({about} {time}): pawl verify --full"
 
     def inside(self, folder: str) -> TestChoice:
         """The part of a project in that folder, by its own paths."""
@@ -69,10 +70,6 @@ class TestChoice:
         standing = Status.FAIL if findings else Status.PASS
         part = replace(whole, standing=standing, findings=findings, old=old, ran=ran, counts=counts)
         return replace(part, part=self.told(part))
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds / _MINUTE:.0f} min" if seconds >= 1.5 * _MINUTE else f"{seconds:.0f} s"
 
 
 def file_of(test: str) -> str:

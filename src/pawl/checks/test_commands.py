@@ -177,15 +177,12 @@ def told_places(shop: Project, words: str) -> tuple[str, ...]:
         return (".",)
     places = test_places(shop)
     named = dict.fromkeys(one.strip("./") for one in _PATH.findall(words))
-    left_out = [one for one in named if not places.hold(one) and _holds_tests(Path(shop.workspace, one))]
+    paths = ((one, Path(shop.workspace, one)) for one in named if not places.hold(one))
+    left_out = [name for name, one in paths if any(one.glob("test_*.py")) or (is_test(one.name) and one.is_file())]
     return (*places.folders, *left_out) if left_out and places.folders else ()
 
 
 _PATH = re.compile(r"(?<![\w.-])(?:[\w.-]+/)+(?:[\w-]+\.py)?|(?<![\w-])[\w-]+\.py")
-
-
-def _holds_tests(path: Path) -> bool:
-    return next(path.glob("test_*.py"), None) is not None if path.is_dir() else is_test(path.name) and path.is_file()
 
 
 def _setting(files: Folder, name: str) -> list[str]:

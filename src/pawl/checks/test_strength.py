@@ -134,43 +134,6 @@ def _examples(text: str) -> dict[str, Counter[tuple[str, str]]]:
     return found
 
 
-def changed_checks(path: str, before: str | None, after: str | None) -> Iterator[str]:
-    """The functions of a file with which tests check or are prepared, and which are not as they were."""
-
-    def found(text: str | None) -> dict[str, str]:
-        if not path.endswith(".py"):
-            return {one["name"]: one[0] for one in _CHECKING.finditer(text or "")}
-        try:
-            tree = read_python(text or "")
-        except Unreadable:
-            return {}
-        functions = (one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef))
-        return {one.name: ast.dump(one) for one in functions if _serves_tests(one)}
-
-    now = found(after)
-    yield from (name for name, body in found(before).items() if now.get(name) != body)
-
-
-_CHECKING = re.compile(
-    r"^(?:export\s+)?(?:async\s+)?(?:function\s+|const\s+|let\s+|exports\.)(?P<name>(?:assert|expect)[A-Z]\w*)[^\n]*"
-    r"(?:\n(?:[ \t][^\n]*)?)*(?:\n[})][^\n]*)?",
-    re.MULTILINE,
-)
-"""A function of JavaScript, to the end of its lines."""
-
-
-def _serves_tests(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """By its name, as a fixture, or because it calls the checks of a test case."""
-    return (
-        re.match(r"assert|expect|pytest_", function.name) is not None
-        or any(_last(one) == "fixture" for one in function.decorator_list)
-        or any(
-            isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and re.match("assert[A-Z]", one.func.attr)
-            for one in ast.walk(function)
-        )
-    )
-
-
 class _Seen:
     """The tests of a file, by name."""
 

@@ -13,13 +13,13 @@ from pawl.checks.climb import StopPolicy
 from pawl.checks.packages import PackagePolicy, provide
 from pawl.checks.project_facts import Folder, dependencies
 from pawl.checks.steps import amount
-from pawl.checks.verdict import Evidence, Requirements, proves
+from pawl.checks.verdict import Evidence, Requirements
 from pawl.checks.verifier import Verifier
 from pawl.checks.whole_suite import begin_whole_suite
 from pawl.code.languages import is_test
 from pawl.core.change import ChangeSet, EntryKind
 from pawl.core.diagnostic import INCOMPLETE, CheckResult, Diagnostic, Location, Status
-from pawl.core.errors import CannotFix, Conflicted, PromotionFailed, ProtectedRefused, Refused
+from pawl.core.errors import Conflicted, PromotionFailed, ProtectedRefused, Refused
 from pawl.core.execution import Ending
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import plain
@@ -155,8 +155,6 @@ class _Fixer(RepairStrategy[PythonGround]):
             if self.found():
                 return None
         self.ground.refuse_not_run()
-        if first.standing is Status.PASS and not proves(first):
-            raise CannotFix(f"no test passed: {first.reason}", advice="let the tests run that are skipped")
         others = self.not_asked(first)
         notes = tuple(self.ground.notes)
         counts = first.counts

@@ -482,7 +482,9 @@ class UnseenRecoverer(PythonRecoverer):
         for candidate in candidates:
             after = self._tried(candidate, kind, finding, found)
             if after is not None:
-                good.setdefault(_meaning(candidate.applied(sources)), (candidate, after))
+                # The same for files that differ in layout only.
+                texts = sorted(candidate.applied(sources).items())
+                good.setdefault(" ".join(path + ast.dump(ast.parse(text)) for path, text in texts), (candidate, after))
         if len(good) != 1:
             if good:
                 ways = "; ".join(candidate.why for candidate, _ in good.values())
@@ -514,8 +516,3 @@ class UnseenRecoverer(PythonRecoverer):
             if any(one.key == finding.key for one in new) or self.ground.run_tests().standing is not Status.PASS:
                 return None
             return after
-
-
-def _meaning(texts: Mapping[str, str]) -> str:
-    """The same for files that differ in layout only."""
-    return "\n".join(f"{path} {ast.dump(ast.parse(text))}" for path, text in sorted(texts.items()))

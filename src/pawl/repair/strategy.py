@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from typing import Generic, TypeVar
 
+from pawl.checks.evidence import data_of_tests, hollow_answers
 from pawl.checks.steps import skipped
-from pawl.checks.verdict import TESTS, Evidence, Requirements, Verification, decide
+from pawl.checks.verdict import TESTS, Evidence, Requirements, Verification, decide, failing, proves
 from pawl.core.change import Change, ChangeSet, EntryKind, Node
 from pawl.core.diagnostic import CheckResult, Diagnostic, Status, Verdict
-from pawl.core.errors import UsageError
+from pawl.core.errors import CannotFix, UsageError
 from pawl.core.lazy_dataclass import dataclass
 from pawl.repair.ground import RepairGround
 from pawl.repair.model import (
@@ -88,6 +89,9 @@ class RepairStrategy(Generic[G]):
     def work(self) -> FixReport:
         nothing = self.begin()
         if nothing is not None:
+            ran = self.first.standing is Status.PASS or (self.first.counts is not None and not self.first.findings)
+            if ran and not proves(self.first):
+                raise CannotFix(f"no test passed: {self.first.reason}", advice="let the tests run that are skipped")
             return nothing
         failing = self.found()
         reason, advice = self.mend()
@@ -254,11 +258,15 @@ class RepairStrategy(Generic[G]):
         """The word on the patch. Where no test ran, what a compiler found before and does not now speaks for it."""
         tested = suite_of(verdicts).counts is not None
         passing = tuple(one.step for one in verdicts if one.standing is Status.PASS)
+        changes, blobs, files = self.changes(), self.ground.shop.store.blobs, self.ground.bench.files
+        mended = set(failing(self.first.findings)) - set(failing(suite_of(verdicts).findings))
+        owned = (f"{path} belongs to the tests, and was changed" for path in data_of_tests(changes, blobs, files))
         checked = Verification(
-            digest=self.changes().digest,
+            digest=changes.digest,
             before=self.first if tested else replace(self.first, findings=()),
             verdicts=verdicts,
             paths=tuple(sorted(self.ground.edited)),
+            reaching=(*hollow_answers(changes, blobs, mended, files), *owned),
             asked=() if tested else passing,
         )
         return Evidence.of(checked, decide(checked, Requirements(fixes=True)))

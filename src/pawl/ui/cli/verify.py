@@ -73,12 +73,11 @@ def verify(shop: Project, call: Call) -> int:
         if not options.json:
             call.out.hint(what)
 
-    everything = options.all or options.set_baseline
     kinds = _kinds(options.only)
     verifier = Verifier(
         shop=shop,
         test_command=call.test_command,
-        stop=StopPolicy.NEVER if everything else StopPolicy.AT_FIRST_FAILURE,
+        stop=StopPolicy.NEVER if options.all or options.set_baseline else StopPolicy.AT_FIRST_FAILURE,
         full=options.full or options.set_baseline or options.entry is not None,
         kinds=kinds,
         cached=not options.fresh,
@@ -102,8 +101,9 @@ def verify(shop: Project, call: Call) -> int:
         call.emit(_json(report))
     else:
         _tell_end(report, call)
-    # Who leaves the tests out asks for nothing that they would prove.
-    unasked = options.only and "tests" not in kinds and report.judgement.verdict is not Verdict.FAILED
+    # Who leaves the tests out asks for nothing that they would prove; something has to.
+    passes = "tests" not in kinds and Status.PASS in {one.standing for one in report.verdicts}
+    unasked = passes and report.judgement.verdict is not Verdict.FAILED
     return 0 if options.set_baseline or unasked else EXIT_CODES[report.judgement.verdict]
 
 
