@@ -43,6 +43,14 @@ def _linked(source: str, target: str) -> None:
         shutil.copy2(source, target)
 
 
+def lay_modules(files: Mapping[str, str], project: Path) -> None:
+    """The packages of the page, where the project asks for packages."""
+    if "devDependencies" in files.get("package.json", ""):
+        if not (MODULES / "vitest").is_dir():
+            pytest.skip("web/node_modules is not installed: make web")
+        shutil.copytree(MODULES, project / "node_modules", symlinks=True, copy_function=_linked)
+
+
 def writes(row: Mapping[str, Any]) -> list[dict[str, object]]:
     made: list[dict[str, object]] = []
     for path, text in row.get("writes", {}).items():
@@ -71,10 +79,7 @@ def play(tmp_path: Path, state_directory: Path, active_environment: None, monkey
         if row["project"] == "go" and shutil.which("go") is None:
             pytest.skip("go is not installed")
         files = PROJECTS[row["project"]]
-        if "devDependencies" in files.get("package.json", ""):
-            if not (MODULES / "vitest").is_dir():
-                pytest.skip("web/node_modules is not installed: make web")
-            shutil.copytree(MODULES, tmp_path / "project/node_modules", symlinks=True, copy_function=_linked)
+        lay_modules(files, tmp_path / "project")
         monkeypatch.setenv("PAWL_STATE", str(state_directory))
         (tmp_path / "config.toml").write_text("fix_seconds = 1\n")
         monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "config.toml"))
