@@ -399,8 +399,6 @@ _LOADS = re.compile(r"\bnode\b.*\s(?:--import|--loader|--experimental-loader|--r
 """Options of Node that bring in what reads another language."""
 _BAD_OPTION = 9
 """The exit code of a Node that does not know an option by which its tests are watched."""
-
-
 _NPX = ("npx", "--no-install")
 
 

@@ -190,13 +190,27 @@ AFTER = f"import time\n\nfrom app import after\n\n\ndef test_after():\n{ASKS}"
 MENDED_HANGS = AFTER.replace(ASKS, f"    time.sleep(900 if after(0) != 2 else 0)\n{ASKS}")
 BUILDS = '{"name": "app", "scripts": {"build": "sleep 900"}}'
 MENDS = "make the tests pass"
+SEARCHES = "the reflex looks for a patch"
 REPAIRS = {
-    "the search of do": (("do", "--seconds", "3", "--approve", "never", MENDS), {"test_app.py": MENDED_HANGS}),
-    "the search of -p": (("-p", "--seconds", "3", "--approve", "never", MENDS), {"test_app.py": MENDED_HANGS}),
-    "the search of a session": (("session",), {"test_app.py": MENDED_HANGS}),
-    "the search of fix": (("fix", "--seconds", "3", "--no-escalate"), {"test_app.py": MENDED_HANGS}),
-    "the build after fix": (("fix", "--seconds", "8", "--no-escalate"), {"test_app.py": AFTER, "package.json": BUILDS}),
+    "the search of do": (
+        ("do", "--seconds", "3", "--approve", "never", MENDS),
+        {"test_app.py": MENDED_HANGS},
+        SEARCHES,
+    ),
+    "the search of -p": (("-p", "--seconds", "3", "--approve", "never", MENDS), {"test_app.py": MENDED_HANGS}, ""),
+    "the search of a session": (("session",), {"test_app.py": MENDED_HANGS}, SEARCHES),
+    "the search of fix": (
+        ("fix", "--seconds", "3", "--no-escalate"),
+        {"test_app.py": MENDED_HANGS},
+        "\nsearching for a patch\n",
+    ),
+    "the build after fix": (
+        ("fix", "--seconds", "8", "--no-escalate"),
+        {"test_app.py": AFTER, "package.json": BUILDS},
+        "\nfixed app.py:2",
+    ),
 }
+"""The words, the files, and what is said once the phase has begun; -p says nothing of it."""
 
 
 @pytest.mark.whole
@@ -205,7 +219,7 @@ REPAIRS = {
 def test_a_repair_ends_when_its_time_is_up(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: str
 ):
-    words, files = REPAIRS[phase]
+    words, files, begun = REPAIRS[phase]
     pawl = project({**BUGGY, **files})
     (tmp_path / "settings.toml").write_text("[budget]\nseconds = 3\n" if phase.endswith("session") else "")
     monkeypatch.setenv("PAWL_CONFIG", str(tmp_path / "settings.toml"))
@@ -218,6 +232,7 @@ def test_a_repair_ends_when_its_time_is_up(
     assert said.code == (0 if phase.endswith("session") else 53), said
     # Where -p has a verdict to tell, only its exit code says why it ended.
     told = said.out + said.err
+    assert begun in told, said
     assert re.search("[Tt]he time (is|was) up|time ran out|no time was left", told) or "-p" in phase, said
     assert (pawl.workspace / "app.py").read_text() == BUGGY["app.py"]
 
@@ -227,38 +242,43 @@ OTHERS = {
         PROVED,
         ("do", "--seconds", "12", "--approve", "never", "greet with hello"),
         [turn("", PATCH), turn("done"), turn("{}", delay_ms=900_000)],
+        "whether the request is fulfilled could not be checked",
     ),
     "a command of the user's": (
         {"wait.py": "import time\ntime.sleep(900)\n"},
         ("do", "--seconds", "2", "--approve", "never", "run wait.py"),
         [],
+        "no model was asked",
     ),
     **{
-        f"the reflex of {words[0]}": ({"test_greet.py": HANGS}, words, [turn("nobody asks")])
-        for words in (
-            ("do", "--seconds", "2", "--approve", "never", "make the tests pass"),
-            ("-p", "--seconds", "2", "--approve", "never", "make the tests pass"),
-            LOOP,
+        f"the tests before the reflex of {words[0]}": ({"test_greet.py": HANGS}, words, [turn("nobody asks")], begun)
+        for words, begun in (
+            (("do", "--seconds", "2", "--approve", "never", "make the tests pass"), SEARCHES),
+            (("-p", "--seconds", "2", "--approve", "never", "make the tests pass"), ""),
+            (LOOP, "no model was asked"),
         )
     },
     "the models after a fix": (
         {"test_greet.py": f"{GREETED}assert greet() == 'a' * 7 + greet.__name__\n"},
         ("fix", "--seconds", "8", "--escalate"),
         [turn("so", delay_ms=900_000)],
+        "works on what is left",
     ),
 }
+"""What stands there, the words, what the model says, and what is said once the phase has begun; -p says nothing."""
 
 
 @pytest.mark.whole
 @pytest.mark.parametrize("phase", OTHERS)
 @pytest.mark.spec("A11")
 def test_a_run_ends_when_its_time_is_up(project: Project, tmp_path: Path, phase: str):
-    files, words, turns = OTHERS[phase]
+    files, words, turns, begun = OTHERS[phase]
     pawl = project({**SETTINGS, **GREETS, **files})
     script = tmp_path / "model.jsonl"
     script.write_text("".join(json.dumps(one) + "\n" for one in turns))
     limit = next((float(one) for one in words[2:3] if one.isdigit()), 60 * 0.034)
     said = Timed(pawl, phase)(*words, "--model", f"scripted:{script}", limit=limit)
+    assert begun in said.out + said.err, said
     # What was made and could not be compared with the request any more is unverified.
     assert said.code == 53 or (said.code == 6 and phase == "the delivery check"), said
     assert re.search("the time is up|no time was left|minutes", said.out + said.err)
