@@ -545,3 +545,40 @@ def test_a_request_says_that_patches_disagree_and_how_to_take_one(project: Proje
     said = pawl("do", "--approve", "never", "make the tests pass")
     assert (said.code, (pawl.workspace / "app.py").read_text()) == (1, dates)
     assert "patches pass the tests" in said.out and "take it with: pawl promote 1" in said.out
+
+
+HELPED = {
+    **SETTINGS,
+    "app.py": "from hashlib import md5\n\n\ndef after(number):\n    return int(md5(b'a').hexdigest(), 16)\n",
+    "checks.py": "from app import after\n\n\ndef check(number, due):\n    assert after(number) == due\n",
+    "test_app.py": "from checks import check\n\n\ndef test_two():\n    check(2, 3)\n    check(5, 6)\n",
+}
+
+
+def test_a_helper_of_the_tests_is_not_mended_in_place_of_the_code(project: Project):
+    pawl = project(HELPED)
+    said = untouched(pawl)
+    assert said.code in (1, 6), said
+    assert "verdict   verified" not in said.out
+    if said.code == 6:
+        assert "checks.py: check() serves the tests, and was changed" in said.out, said
+
+
+SKIPPED = {
+    "pytest": {
+        "test_app.py": f"import pytest\n\npytest.skip('later', allow_module_level=True)\n{PYTEST}",
+        "app.py": WRONG,
+    },
+    "node": {
+        "package.json": '{"scripts": {"test": "node --test"}}',
+        "app.test.js": "require('node:test').skip('after', () => { throw new Error('it is wrong'); });\n",
+    },
+}
+
+
+@pytest.mark.parametrize("runner", SKIPPED)
+def test_that_nothing_fails_is_not_said_where_every_test_is_skipped(project: Project, runner: str):
+    if shutil.which("node") is None and runner == "node":
+        pytest.skip("node is not installed")
+    said = untouched(project({**SETTINGS, **SKIPPED[runner]}))
+    assert said.code == 1 and "no test passed" in said.err, said

@@ -79,6 +79,12 @@ def test_nothing_to_verify_is_said_and_is_no_success(project: Project):
     assert said.code == 6 and "verdict   unverified" in said.lines, said
 
 
+def test_steps_of_which_none_runs_prove_nothing(project: Project):
+    pawl = project({"notes.md": "hello\n", "app.js": "const one = 1;\n"})
+    said = pawl("verify", "--only", "types")
+    assert said.code == 6 and "verdict   unverified" in said.out, said
+
+
 @pytest.mark.whole
 def test_the_settings_add_and_leave_out_steps(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     pawl = project(GREEN)
