@@ -131,7 +131,8 @@ class Sources:
         for code in (*_BLOCK.findall(answer), answer):
             text = textwrap.dedent(code).strip("\n")
             try:
-                imports = _python_imports(text) if place.path.endswith(".py") else []
+                body = read_python(text).body if place.path.endswith(".py") else []
+                imports = [ast.unparse(one) for one in body if isinstance(one, ast.Import | ast.ImportFrom)]
             except Unreadable:
                 continue
             every = self._definitions(place.path, text)
@@ -177,10 +178,6 @@ def _names(text: str, name: str) -> bool:
 
 def _dedented(text: str, first: int, last: int) -> str:
     return textwrap.dedent("\n".join(text.splitlines()[first - 1 : last]))
-
-
-def _python_imports(text: str) -> list[str]:
-    return [ast.unparse(node) for node in read_python(text).body if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
 def _with_imports(source: str, imports: Sequence[str]) -> str:

@@ -145,14 +145,11 @@ def drawn() -> str:
             by_target.setdefault(following, []).append(outcome)
         for following, outcomes in by_target.items():
             words = ", ".join(outcomes) if len(outcomes) < len(NodeOutcome) else ""
-            lines.append(f"    {node} -->{f'|{words}|' if words else ''} {_drawn(following)}")
+            # `end` is a word of the language of the diagrams.
+            drawn = "ended([end])" if following is RunNode.END else str(following)
+            lines.append(f"    {node} -->{f'|{words}|' if words else ''} {drawn}")
     lines += [f"    {node} --> {RunNode.EVALUATE}" for node in RunNode if node not in _NEXT]
     return "\n".join(line for line in lines if not line.startswith(f"    {RunNode.END} ")) + "\n"
-
-
-def _drawn(node: RunNode) -> str:
-    # `end` is a word of the language of the diagrams.
-    return "ended([end])" if node is RunNode.END else str(node)
 
 
 def after(node: RunNode, outcome: NodeOutcome) -> RunNode:

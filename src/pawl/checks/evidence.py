@@ -25,6 +25,7 @@ from pawl.checks.test_strength import (
 )
 from pawl.code.languages import is_test
 from pawl.core.change import BlobReader, Change, ChangeSet, Node, is_directory
+from pawl.core.diagnostic import CheckResult, Status
 from pawl.core.lazy_dataclass import dataclass
 from pawl.core.typed import Unreadable, data_table, read_json, read_toml
 
@@ -376,10 +377,19 @@ def hollow_answers(changes: ChangeSet, blobs: BlobReader, mended: Iterable[str],
     return tuple(found)
 
 
+def eased(changes: ChangeSet, then: Iterable[CheckResult], now: Iterable[CheckResult]) -> Iterator[str]:
+    """A line for each changed file that decides when a run passes, where it fails as it was though no test does."""
+    passing = {one.step for one in now if one.standing is Status.PASS}
+    failed = (one for one in then if one.standing is Status.FAIL and one.step in passing)
+    unnamed = any(not finding.test for one in failed for finding in one.findings)
+    names = (*_table().tests["files"], *_table().tests["parts"]) if unnamed else ()
+    yield from (f"{one} decides whether tests pass, and was changed" for one in changes.paths if is_named(one, names))
+
+
 def settings_of_commands(
     changes: ChangeSet, commands: Iterable[str | Sequence[str]], files: Folder, words: str
 ) -> tuple[str, ...]:
-    """A line for each changed file of settings that the script of a user's command names, and these words do not."""
+    """A line for each changed file of settings, or of its own, that a script of a command reads; words may name it."""
     split = [shlex.split(one) if isinstance(one, str) else one for one in commands]
     scripts = {one: text(files, one) for command in split if (one := script_of(command))}
     return tuple(
@@ -396,7 +406,6 @@ def settings_of_commands(
 
 
 _SOURCED = r"(?:^|[;&|{{(])\s*(?:\.|source)\s[^\n;&|]*{}\b"
-"""How a script of the shell takes another file for a part of itself."""
 
 
 def _places(test: str, files: Folder) -> list[tuple[str, str]]:

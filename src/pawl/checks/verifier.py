@@ -20,6 +20,7 @@ from pawl.checks.evidence import (
     adds_tests_only,
     data_of_tests,
     deciding_files,
+    eased,
     edited_tests,
     hollow_answers,
     is_inert,
@@ -255,6 +256,7 @@ class Verifier:
                 *reaching_for_tests(rest.without(laid), blobs, self.words, exits=bool(asked) or not before.ran),
                 *(taken_away(rest.without(laid), blobs, self.words) if self.mends else ()),
                 *report.answers,
+                *eased(changes, as_they_were or (), suites),
                 *deciding_files(
                     changes.without(laid), (self.test_command, before.command, *asked), scripts, self.words
                 ),
