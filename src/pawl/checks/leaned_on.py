@@ -70,9 +70,9 @@ def _comparing(test: ast.AST) -> Iterator[str]:
 
 
 def _holding(function: str, others: Iterable[ast.expr]) -> Iterator[str]:
-    """What the result of the function is held against: a value, or the result of another one, if it is no built-in."""
+    """What the result of the function is held against: a value, or the result of another one, where it makes none."""
     for node in (each for other in others for each in ast.walk(other)):
-        if isinstance(node, ast.Call) and function.isidentifier() and not hasattr(builtins, function):
+        if isinstance(node, ast.Call) and re.match(r"_*[a-z]\w*$", function) and not hasattr(builtins, function):
             yield from {ast.unparse(node.func)} - {function}
         elif isinstance(node, ast.Name) and (node in others or node.id.isupper()):
             yield node.id

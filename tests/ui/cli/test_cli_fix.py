@@ -561,7 +561,7 @@ def test_a_helper_of_the_tests_is_not_mended_in_place_of_the_code(project: Proje
     assert said.code in (1, 6), said
     assert "verdict   verified" not in said.out
     if said.code == 6:
-        assert "checks.py: check() serves the tests, and was changed" in said.out, said
+        assert "checks.py: check() is used by the tests, and was changed" in said.out, said
 
 
 SKIPPED = {
