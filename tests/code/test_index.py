@@ -63,7 +63,7 @@ def contents(index: Index) -> dict[str, list[str]]:
 
 def found(index: Index, token: str) -> set[str]:
     return index.reading(
-        lambda shelf: {shelf.files[shelf.tables.piece_files[piece]].path for piece, _, _ in shelf.postings(token)}
+        lambda shelf: {shelf.files[file].path for *_, file, _ in shelf.postings(token)}
     )
 
 
@@ -362,7 +362,7 @@ def test_a_worn_index_is_made_anew(shop: Shop, monkeypatch: pytest.MonkeyPatch):
         for number in range(6):
             shop.write({"shop/prices.py": f"def version{number}(): pass\n"})
             index.refresh()
-        last = index.reading(lambda shelf: max(shelf.tables.piece_files))
+        last = index.reading(lambda shelf: max(one.id for one in shelf.pieces_of(list(shelf.files))))
         assert contents(index)["shop/prices.py"] == ["version5"]
     assert last < 12
 
@@ -456,7 +456,7 @@ def test_a_reader_sees_one_moment_while_another_writes(shop: Shop):
 
 def test_what_was_read_is_kept_until_this_or_another_process_writes(shop: Shop):
     def tables(index: Index) -> tuple[Mapping[int, int], int]:
-        return index.reading(lambda shelf: (shelf.tables.piece_files, len(shelf.files)))
+        return index.reading(lambda shelf: (shelf.tables.by_path, len(shelf.files)))
 
     with shop.open() as first, shop.open() as second:
         first.refresh()

@@ -159,6 +159,8 @@ class Query:
     """Whether files of tests may be among the answers."""
     history: bool = True
     """Whether the commits that HEAD reaches may be asked, where there is git."""
+    first: tuple[str, ...] = ()
+    """Files that come first, once they are found at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

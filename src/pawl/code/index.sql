@@ -40,7 +40,7 @@ CREATE TABLE piece (
     uses TEXT NOT NULL
 );
 
-CREATE INDEX piece_of_file ON piece (file);
+CREATE INDEX piece_of_file ON piece (file, length);
 
 CREATE TABLE import (
     file INTEGER NOT NULL,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import json
 import math
 import posixpath
@@ -36,38 +35,23 @@ class IndexTables:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self.state = state_of(connection)
+        kinds = {str(kind): kind for kind in FileKind}
         rows = connection.execute("SELECT id, path, language, role FROM file WHERE role != '' ORDER BY path")
-        every = (
-            FileRow(number, path, language, FileKind(role), is_test(path)) for number, path, language, role in rows
-        )
+        every = (FileRow(number, path, language, kinds[role], is_test(path)) for number, path, language, role in rows)
         self.files: Mapping[int, FileRow] = {row.id: row for row in every}
         self.by_path: Mapping[str, int] = {row.path: row.id for row in self.files.values()}
 
-    @property
-    def piece_files(self) -> Mapping[int, int]:
-        """The file of each piece, by the number of the piece."""
-        return self._pieces[0]
-
-    @property
-    def piece_lengths(self) -> Mapping[int, int]:
-        """How many tokens each piece has."""
-        return self._pieces[1]
-
     @functools.cached_property
-    def _pieces(self) -> tuple[Mapping[int, int], Mapping[int, int]]:
-        files: dict[int, int] = {}
-        lengths: dict[int, int] = {}
-        for piece, file, length in self._connection.execute("SELECT id, file, length FROM piece"):
-            files[piece] = file
-            lengths[piece] = length
-        return files, lengths
+    def pieces(self) -> tuple[int, float]:
+        """How many there are, and how many tokens one has in the middle."""
+        count, length = self._connection.execute("SELECT count(*), avg(length) FROM piece").fetchone()
+        return count, length or 1.0
 
     @functools.cached_property
     def gone(self) -> Sequence[tuple[int, int]]:
         """The first and last numbers of pieces that are no more, one after the other; their words are still there."""
         last = self._connection.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = 'piece'").fetchone()[0] or 0
-        kept = sorted([0, *self.piece_files, last + 1])
-        return [(one + 1, other - 1) for one, other in itertools.pairwise(kept) if other - one > 1]
+        return self._connection.execute(_GAPS, (last + 1,)).fetchall() if last > self.pieces[0] else []
 
     @functools.cached_property
     def lengths(self) -> Mapping[int, int]:
@@ -126,8 +110,17 @@ def _words(part: str) -> frozenset[str]:
 
 _AT_ONCE = 500
 _OCCURRENCES = """
-    SELECT doc, sum(CASE col WHEN 'body' THEN 1.0 WHEN 'names' THEN 3.0 ELSE 4.0 END), max(col = 'path')
-    FROM occurrence WHERE term = ? GROUP BY doc
+    SELECT doc, value, in_path, file, length
+    FROM (
+        SELECT doc, sum(CASE col WHEN 'body' THEN 1.0 WHEN 'names' THEN 3.0 ELSE 4.0 END) AS value,
+            max(col = 'path') AS in_path
+        FROM occurrence WHERE term = ? GROUP BY doc
+    ) CROSS JOIN piece ON piece.id = doc
+"""
+_GAPS = """
+    SELECT id + 1, next - 1
+    FROM (SELECT id, lead(id, 1, ?) OVER (ORDER BY id) AS next FROM (SELECT 0 AS id UNION ALL SELECT id FROM piece))
+    WHERE next > id + 1
 """
 
 Scores = dict[int, float]
@@ -150,6 +143,8 @@ class Posting(NamedTuple):
     piece: int
     count: float  # type: ignore[assignment]
     in_path: int
+    file: int
+    length: int
 
 
 class Named(NamedTuple):
@@ -223,7 +218,7 @@ class IndexReader:
     def rarity(self, name: str) -> float:
         """From 0 for what is everywhere to 1 for what is almost nowhere."""
         found = tokens(name)
-        total = 1 + len(self.tables.piece_files)
+        total = 1 + self.tables.pieces[0]
         if not found:
             # A name of one letter is not counted; it is no rarity, and not everywhere either.
             return 0.5
@@ -231,9 +226,7 @@ class IndexReader:
 
     def postings(self, token: str) -> list[Posting]:
         if token not in self._postings:
-            rows = self._connection.execute(_OCCURRENCES, (token,)).fetchall()
-            files = self.tables.piece_files
-            self._postings[token] = [row for row in rows if row[0] in files]
+            self._postings[token] = self._connection.execute(_OCCURRENCES, (token,)).fetchall()
         return self._postings[token]
 
     def together(self, tokens: Sequence[str]) -> list[PieceLines]:

@@ -149,11 +149,13 @@ class IndexWriter:
         """Whether there is anything to do; a question that needs no writer's lock."""
         if self._is_unlinked():
             return True
-        known = self.known(paths)
-        wanted = {stamp.path: stamp for stamp in stamps if kind_by_name(stamp.path) is not None}
-        if any(_differs(stamp, known.get(path)) for path, stamp in wanted.items()):
-            return True
-        return any(path in known and path not in wanted for path in (known if paths is None else paths))
+        known, there = self.known(paths), set()
+        for stamp in stamps:
+            old = known.get(stamp.path)
+            if _differs(stamp, old) and (old is not None or kind_by_name(stamp.path) is not None):
+                return True
+            there.add(stamp.path)
+        return not there.issuperset(known)
 
     def update(
         self, stamps: Iterable[Stamp], gone: Iterable[str], known: Mapping[str, Known], until: float = math.inf
@@ -325,7 +327,7 @@ def _decoded(data: bytes, path: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
-_VERSION = 3
+_VERSION = 4
 """Goes up with every change of the tables or of what is put into them; an index of another version is made anew."""
 _MARK = 0x50574C49
 _LONGEST_LOG = 16 << 20

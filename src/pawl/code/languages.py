@@ -137,17 +137,17 @@ class FileKind(StrEnum):
 def kind_by_name(path: str) -> FileKind | None:
     """None when the file is not worth reading. A name without an extension may be code; its first line tells."""
     name = path.rpartition("/")[2]
-    if _MADE_NAME.search(path):
-        return None
-    if name in _OTHER_NAMES:
-        return FileKind.CODE
     stem, dot, extension = name.rpartition(".")
     extension = extension.lower() if dot and stem else ""
-    if extension in _PROSE or name in ("README", "CHANGES", "NEWS", "TODO"):
-        return FileKind.PROSE
-    if extension in _OTHER_CODE or may_be_source(path):
-        return FileKind.CODE
-    return None
+    if name in _OTHER_NAMES:
+        kind = FileKind.CODE
+    elif extension in _PROSE or name in ("README", "CHANGES", "NEWS", "TODO"):
+        kind = FileKind.PROSE
+    elif extension in _OTHER_CODE or may_be_source(path):
+        kind = FileKind.CODE
+    else:
+        return None
+    return None if _MADE_NAME.search(path) else kind
 
 
 def is_readable(path: str, data: bytes) -> bool:

@@ -47,6 +47,8 @@ def import_graph(shelf: IndexReader) -> ImportMap:
 
 
 _MOST_PROCESSES = 4
+_WALK_SECONDS = 1.0
+"""How long it counts what a walk saw, as a look for secrets does."""
 _FEW = 20_000
 """Pieces that are gone and cost nothing yet."""
 
@@ -64,7 +66,8 @@ def everything(path: str) -> bool:
 class CodeLibrarian:
     """Finds the right code without a model: an open index. Without a log of commits it does without them.
 
-    The index knows every file; its answers name those that `shows` lets pass. Any number of processes may use it at
+    The index knows every file; its answers name those that `shows` lets pass, and `lists` where the guardrails let
+    them. Any number of processes may use it at
     once; what one writes, the others see.
     """
 
@@ -75,11 +78,13 @@ class CodeLibrarian:
         log: GitLog | None = None,
         *,
         shows: Callable[[str], bool] = everything,
+        lists: Callable[[str], bool] = everything,
         left: Callable[[], float] = lambda: math.inf,
     ) -> None:
         self._path = path
         self._left = left
-        self._shows = shows
+        self._shows, self._lists = shows, lists
+        self._walked, self._until = frozenset[str](), 0.0
         self._files = files
         self._log = log
         self._connection = connect(path)
@@ -125,7 +130,9 @@ class CodeLibrarian:
             stamps = self._files.stamps()
         else:
             stamps = [stamp for path in paths if (stamp := self._files.stamp(path)) is not None]
-        there = {stamp.path for stamp in stamps}
+        there = frozenset(stamp.path for stamp in stamps)
+        if paths is None:
+            self._walked, self._until = there, time.monotonic() + _WALK_SECONDS
         writer = IndexWriter(self._connection, self._files, self._parsers)
         if not writer.differs(stamps, paths):
             return Refreshed()
@@ -170,12 +177,16 @@ class CodeLibrarian:
             self._connection.execute("BEGIN")
             try:
                 tables = self._kept_tables()
-                return work(IndexReader(self._connection, tables, tests=tests, history=history, shows=self._shows))
+                return work(IndexReader(self._connection, tables, tests=tests, history=history, shows=self._is_shown))
             finally:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
 
         return self._sound(read)
+
+    def _is_shown(self, path: str) -> bool:
+        """What was just seen by a walk is no secret."""
+        return self._lists(path) if path in self._walked and time.monotonic() < self._until else self._shows(path)
 
     def _kept_tables(self) -> IndexTables:
         """Those of the query before, where nothing was written since."""
@@ -298,8 +309,9 @@ def open_librarian(shop: Project, *, shows: Callable[[str], bool] | None = None)
     def left() -> float:
         return math.inf if shop.stop is None else shop.stop.left
 
-    path, log = index_path(shop.config.state, shop.workspace), GitLog(shop.tree, runner)
-    return CodeLibrarian(path, source_files(shop), log, shows=shows or shop.read_gate().shows, left=left)
+    path, log, gate = index_path(shop.config.state, shop.workspace), GitLog(shop.tree, runner), shop.read_gate()
+    shown, listed = shows or gate.shows, shows or gate.lists
+    return CodeLibrarian(path, source_files(shop), log, shows=shown, lists=listed, left=left)
 
 
 _PATIENCE = 2.0

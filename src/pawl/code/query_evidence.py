@@ -46,6 +46,8 @@ class Lexical:
     """How much of the query's weight occurs at all, from 0 to 1."""
     pieces: dict[int, float] = field(default_factory=_scores)
     """By the number of the piece; of all files, tests included."""
+    of: dict[int, int] = field(default_factory=dict)
+    """The file of each of these pieces."""
     best: Scores = field(default_factory=_scores)
     """The best piece of each file, with something for the next best."""
     parts: dict[int, dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
@@ -78,7 +80,7 @@ def lexical(understood: QueryTerms, shelf: IndexReader) -> Lexical:
     wanted = weights(understood)
     scoring = _Scoring(shelf)
     spread = {token: count for token in wanted if (count := shelf.spread(token))}
-    most = max(_FEW_PIECES, _MOST_SPREAD * max(1, len(shelf.tables.piece_files)))
+    most = max(_FEW_PIECES, _MOST_SPREAD * max(1, shelf.tables.pieces[0]))
     telling = {token: count for token, count in spread.items() if count <= most} or spread
     for token in _chosen(wanted, telling, shelf):
         scoring.count(token, wanted[token])
@@ -87,7 +89,7 @@ def lexical(understood: QueryTerms, shelf: IndexReader) -> Lexical:
 
 def _chosen(wanted: Mapping[str, float], telling: Mapping[str, int], shelf: IndexReader) -> Sequence[str]:
     """The tokens that tell most: heavy in the query, rare in the workspace."""
-    total = max(1, len(shelf.tables.piece_files))
+    total = max(1, shelf.tables.pieces[0])
     worth = {token: wanted[token] * math.log(1 + total / (1 + count)) for token, count in telling.items()}
     return sorted(telling, key=lambda token: (-worth[token], token))[:_MOST_TERMS]
 
@@ -107,7 +109,7 @@ def rare(understood: QueryTerms, shelf: IndexReader) -> tuple[Scores, dict[int, 
     for token in sorted(heaviest, key=lambda token: (-heaviest[token], token)):
         if not 0 < shelf.spread(token) <= _RARE_PIECES:
             continue
-        holders = {shelf.tables.piece_files[piece] for piece, _, _ in shelf.postings(token)} & code
+        holders = {file for *_, file, _ in shelf.postings(token)} & code
         if len(holders) <= few:
             for file in holders:
                 found[file] += heaviest[token] / len(holders)
@@ -122,25 +124,19 @@ class _Scoring:
         self._whole = 0.0
         lengths = [shelf.tables.lengths.get(number, 1) for number in shelf.candidates] or [1]
         self._file_average = sum(lengths) / len(lengths)
-        lengths = list(shelf.tables.piece_lengths.values()) or [1]
-        self._piece_average = sum(lengths) / len(lengths)
 
     def count(self, token: str, weight: float) -> None:
         """Adds what one token gives to every piece and file."""
-        piece_files, piece_lengths, pieces = (
-            self._shelf.tables.piece_files,
-            self._shelf.tables.piece_lengths,
-            self._found.pieces,
-        )
+        (every, average), pieces, of = self._shelf.tables.pieces, self._found.pieces, self._found.of
         postings = self._shelf.postings(token)
         in_files: Scores = defaultdict(float)
         in_paths: set[int] = set()
-        worth = weight * math.log(1 + len(piece_files) / (1 + len(postings)))
-        fixed, growing = _SATURATION * (1 - _PIECE_LENGTH), _SATURATION * _PIECE_LENGTH / self._piece_average
-        for piece, value, in_path in postings:
-            file = piece_files[piece]
+        worth = weight * math.log(1 + every / (1 + len(postings)))
+        fixed, growing = _SATURATION * (1 - _PIECE_LENGTH), _SATURATION * _PIECE_LENGTH / average
+        for piece, value, in_path, file, length in postings:
+            of[piece] = file
             in_files[file] += value
-            pieces[piece] += worth * value / (value + fixed + growing * piece_lengths[piece])
+            pieces[piece] += worth * value / (value + fixed + growing * length)
             if in_path:
                 in_paths.add(file)
         self._count_files(token, weight, in_files, in_paths)
@@ -167,7 +163,7 @@ class _Scoring:
             found.cover[number] /= self._whole
         ranked: dict[int, list[float]] = defaultdict(list)
         for piece, value in found.pieces.items():
-            ranked[self._shelf.tables.piece_files[piece]].append(value)
+            ranked[found.of[piece]].append(value)
         for file, values in ranked.items():
             if file in self._shelf.candidates:
                 first, *others = sorted(values, reverse=True)[:3]

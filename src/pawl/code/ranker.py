@@ -48,10 +48,10 @@ def neighbours(base: Mapping[int, float], shelf: IndexReader) -> Scores:
     return found
 
 
-def called(pieces: Mapping[int, float], shelf: IndexReader) -> Scores:
+def called(words: Lexical, shelf: IndexReader) -> Scores:
     """Where the names are defined that the best pieces use: in the files that theirs import, or else in few files."""
+    files, pieces, of = shelf.files, words.pieces, words.of
     best = sorted(pieces, key=lambda number: (-pieces[number], number))
-    files, of = shelf.files, shelf.tables.piece_files
     best = [number for number in best[: 4 * _MOST_PIECES] if not files[of[number]].test][:_MOST_PIECES]
     used = {number: {*calls, *uses} for number, (calls, uses) in shelf.references(best).items()}
     named = shelf.named({name for names in used.values() for name in names})
@@ -91,11 +91,11 @@ def folders(scores: Mapping[int, float], shelf: IndexReader) -> Scores:
     return found
 
 
-def tested(pieces: Mapping[int, float], shelf: IndexReader) -> Scores:
+def tested(lexical: Lexical, shelf: IndexReader) -> Scores:
     """Files that the tests which fit best are about, by the words of their paths."""
     best: dict[int, float] = {}
-    for number, value in pieces.items():
-        file = shelf.tables.piece_files[number]
+    for number, value in lexical.pieces.items():
+        file = lexical.of[number]
         if shelf.files[file].test and value > best.get(file, 0.0):
             best[file] = value
     chosen = sorted(best, key=lambda number: (-best[number], shelf.files[number].path))[:_MOST_TESTS]
@@ -239,9 +239,9 @@ def _of_others(found: Signals, understood: QueryTerms, base: Mapping[int, float]
     words, commits = found.lexical, CommitEvidence(shelf)
     found.values |= {
         "neighbour": _scaled(neighbours(base, shelf)),
-        "called": _scaled(called(words.pieces, shelf)),
+        "called": _scaled(called(words, shelf)),
         "folder": _scaled(folders(words.files, shelf)),
-        "tested": _scaled(tested(words.pieces, shelf)),
+        "tested": _scaled(tested(words, shelf)),
         "lately": commits.lately(),
         "alike": _scaled(commits.alike(understood)),
         "together": _scaled(commits.together(base)),
@@ -353,6 +353,8 @@ _MOST_REASONS = 4
 _LEAST_SHARE = 0.04
 """Of a file's score, for a reason to be worth telling."""
 
+_MOST_FOUND = 200
+"""Where a file that is to come first is looked for."""
 _LEAST_NAMED = 0.2
 _LEAST_COVERED = 0.35
 _MOST_COVERING = 10
@@ -371,7 +373,9 @@ def rank(query: Query, shelf: IndexReader, top: int) -> list[Hit]:
         return []
     spelled = spellings(query.text)
     least = min((total[number] for number in scored), default=0.0)
-    pieces = _pieces(scored[:top], found, shelf)
+    first = {shelf.by_path[path] for path in query.first if path in shelf.by_path}
+    chosen = sorted(scored[:_MOST_FOUND], key=lambda number: number not in first)[:top] if first else scored[:top]
+    pieces = _pieces(chosen, found, shelf)
     return [
         Hit(
             path=shelf.files[number].path,
@@ -382,7 +386,7 @@ def rank(query: Query, shelf: IndexReader, top: int) -> list[Hit]:
                 shelf.definitions(number), pieces[number], _names(number, found), found.lines.get(number, ())
             ),
         )
-        for number in scored[:top]
+        for number in chosen
     ]
 
 

@@ -284,8 +284,7 @@ class _Holders:
             whole = tokens(name)[:1]
             counts: Counter[int] = Counter()
             for token in whole:
-                for piece, count, _ in self._shelf.postings(token):
-                    file = self._shelf.tables.piece_files[piece]
+                for _, count, _, file, _ in self._shelf.postings(token):
                     if file in self._tests:
                         counts[file] += int(count)
             self._found[name] = counts
@@ -306,10 +305,9 @@ class _Holders:
 def _users(touched: Mapping[str, float], shelf: IndexReader, tests: Mapping[int, int]) -> dict[str, float]:
     """Names of the code that uses what was changed, fixtures and helpers of tests among it."""
     found: dict[str, float] = {}
-    of = shelf.tables.piece_files
     for name, weight in touched.items():
-        pieces = [row[0] for token in tokens(name)[:1] for row in shelf.postings(token)]
-        pieces = [piece for piece in dict.fromkeys(pieces) if of[piece] not in tests]
+        rows = (row for token in tokens(name)[:1] for row in shelf.postings(token))
+        pieces = list(dict.fromkeys(piece for piece, _, _, file, _ in rows if file not in tests))
         if not 0 < len(pieces) <= _MOST_USERS:
             continue
         using = [piece for piece, (calls, uses) in shelf.references(pieces).items() if name in calls or name in uses]

@@ -11,7 +11,7 @@ import functools
 import re
 import tomllib
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 from importlib import resources
@@ -61,6 +61,10 @@ class OtherNames(Protocol):
         """Whether no command is shown the file, because of any of its names."""
         ...
 
+    def hidden_among(self, folder: str, paths: Sequence[str]) -> Collection[str]:
+        """Those of a folder's paths that `hides` says."""
+        ...
+
     def of(self, path: str) -> Iterable[str]:
         """The other paths that lead to the same place."""
         ...
@@ -97,15 +101,29 @@ class Guardrails:
         """Whether a link at the path could show files under secret names."""
         return _matches(_starts(self.secret), path)
 
-    def secrets_among(self, folder: str, names: Sequence[str]) -> list[str]:
-        """Which of a folder's names are secret. Where none is, one look at all of them tells."""
-        if not names:
+    def secrets_among(self, folder: str, names: Collection[str]) -> list[str]:
+        """Which of a folder's names are secret."""
+        return self._among(self.secret, folder, names, self.is_secret)
+
+    def never_among(self, folder: str, names: Collection[str]) -> list[str]:
+        """Which of a folder's names are out of reach."""
+        return self._among(self.forbidden, folder, names, self.never)
+
+    def are_plain(self, folder: str, names: Collection[str]) -> bool:
+        """Whether one look at a folder's names tells that none is secret or out of reach."""
+        return self._fits_none((*self.secret, *self.forbidden), folder, names)
+
+    def _among(
+        self, patterns: tuple[str, ...], folder: str, names: Collection[str], is_one: Callable[[str], bool]
+    ) -> list[str]:
+        if self._fits_none(patterns, folder, names):
             return []
+        return [name for name in names if is_one(f"{folder}/{name}" if folder else name)]
+
+    def _fits_none(self, patterns: tuple[str, ...], folder: str, names: Collection[str]) -> bool:
         text = "/".join(names)
-        plain = text.isascii() and _ODD.search(text) is None and not _matches(self.secret, folder)
-        if plain and _last_names(self.secret, self.copies).search(text.lower()) is None:
-            return []
-        return [name for name in names if self.is_secret(f"{folder}/{name}" if folder else name)]
+        plain = text.isascii() and _ODD.search(text) is None and not _matches(patterns, folder)
+        return not text or (plain and _last_names(patterns, self.copies).search(text.lower()) is None)
 
     def is_protected(self, path: str) -> bool:
         """Whether the file configures or executes, and is changed only with the user's own yes."""

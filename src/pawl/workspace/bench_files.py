@@ -7,11 +7,11 @@ import os
 import posixpath
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from pawl.core.change import NodeKind, parents
 from pawl.core.errors import NotAFile, NotFound, PathRefused, PawlError, PermissionDenied, SecretRefused, TooLarge
@@ -20,7 +20,7 @@ from pawl.settings.files import Seen, Tree
 from pawl.settings.guardrails import Decision, Guardrails
 from pawl.workspace.ignore import IGNORE_FILES, LARGEST_IGNORE_FILE, Ignore
 from pawl.workspace.masks import Entries, Listings
-from pawl.workspace.paths import clean, held, told
+from pawl.workspace.paths import clean, told
 from pawl.workspace.surface import Surface
 
 if TYPE_CHECKING:
@@ -37,8 +37,7 @@ Hold = Callable[[], AbstractContextManager[Surface]]
 """Gives the bench's surface while no command and no other edit is at work."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stamp:
+class Stamp(NamedTuple):
     """Tells, without reading it, whether a file has changed."""
 
     path: str
@@ -148,15 +147,15 @@ class BenchFiles:
 
     def _listed(self, surface: Surface, folder: str, ignore: Ignore) -> list[str]:
         if not surface.is_untouched(folder):
-            return _kept(Entries(surface.kinds(folder)), folder, ignore, self._is_gits)
-        return _kept(self._listings.entries(surface.workspace, folder), folder, ignore, self._is_gits)
+            return _kept(Entries(surface.kinds(folder)), folder, ignore, self._guardrails.never_among)
+        return _kept(self._listings.entries(surface.workspace, folder), folder, ignore, self._guardrails.never_among)
 
     @contextmanager
     def _opened(self, path: str, *, secrets: bool = False) -> Iterator[tuple[Surface, str]]:
         """The surface and the path in its one form, with what the disk says turned into words."""
         with self._hold() as surface:
             place = clean(path, root=surface.workspace.root)
-            if self._is_gits(place):
+            if self._guardrails.never(place):
                 raise PathRefused(f"{place!r} belongs to git itself", advice="use git commands for what you need of it")
             if not secrets and self._guardrails.is_secret(place):
                 raise SecretRefused(f"{place!r} holds secrets", advice="work without its content, or ask the user")
@@ -164,9 +163,6 @@ class BenchFiles:
                 yield surface, place
             except OSError as error:
                 raise told(error, place) from error
-
-    def _is_gits(self, path: str) -> bool:
-        return _is_gits(path, self._guardrails)
 
     def _check_size(self, path: str, size: int) -> None:
         if size > self._guardrails.file_bytes:
@@ -176,17 +172,19 @@ class BenchFiles:
             )
 
 
-def _kept(entries: Entries, folder: str, ignore: Ignore, hides: Callable[[str], bool]) -> list[str]:
-    """The folders and files in a folder that are neither ignored nor hidden by name, the last first; a folder ends with
+def _kept(
+    entries: Entries, folder: str, ignore: Ignore, unread: Callable[[str, Collection[str]], Collection[str]]
+) -> list[str]:
+    """The folders and files in a folder that are neither ignored nor unread by name, the last first; a folder ends with
     a slash. Where neither the folder nor the rules have changed, that was found out before."""
     ignore.note_names(folder, entries.kinds)
     rules = ignore.rules(folder)
     known, found = entries.kept.get(ignore.names, (None, []))
     if known != rules:
-        found = []
+        found, hidden = [], () if entries.plain else unread(folder, entries.kinds)
         for name, kind in entries.kinds.items():
             path, is_folder = f"{folder}/{name}" if folder else name, kind is NodeKind.DIRECTORY
-            if not (is_folder or kind is NodeKind.FILE) or hides(path):
+            if not (is_folder or kind is NodeKind.FILE) or name in hidden:
                 continue
             if ignore.topmost(path, folder=is_folder) is None:
                 found.append(f"{path}/" if is_folder else path)
@@ -195,10 +193,6 @@ def _kept(entries: Entries, folder: str, ignore: Ignore, hides: Callable[[str], 
         entries.kept[ignore.names] = rules, found
     ignore.note_kept(path[:-1] for path in found if path.endswith("/"))
     return found
-
-
-def _is_gits(path: str, guardrails: Guardrails) -> bool:
-    return guardrails.never(path) or ".git" in path.casefold().split("/")
 
 
 class UnopenedSurface:
@@ -316,30 +310,30 @@ class WorkspaceFiles:
         found: list[Stamp] = []
         ignore, others, named = self._ignore(), self.guardrails.others, replace(self.guardrails, others=None)
 
-        def is_never_read(path: str) -> bool:
-            """Because of its name, whatever links lead to it."""
-            return _is_gits(path, named) or named.is_secret(path) or bool(_NO_TEXT.search(path))
+        def unread(folder: str, names: Collection[str]) -> set[str]:
+            """Because of their names, whatever links lead to them."""
+            no_text = filter(_NO_TEXT.search, names)  # which are not plain either
+            return {*no_text, *named.never_among(folder, names), *named.secrets_among(folder, names)}
 
         pending = [""]
         while pending and len(found) < _MOST_FILES:
             folder = pending.pop()
             # What may not be looked into, or is gone since, has nothing in it.
             with suppress(OSError, PawlError):
-                paths = _kept(self.listings.entries(self.tree, folder), folder, ignore, is_never_read)
-                shown = [path for path in paths if others is None or not others.hides(path.rstrip("/"))]
+                paths = _kept(self.listings.entries(self.tree, folder), folder, ignore, unread)
+                hidden = others.hidden_among(folder, [path.rstrip("/") for path in paths]) if others else ()
+                shown = [path for path in paths if path.rstrip("/") not in hidden] if hidden else paths
                 pending += (path[:-1] for path in shown if path[-1] == "/")
-                found += self._stamped(folder, [path for path in shown if path[-1] != "/"])
-        return sorted(found, key=lambda stamp: stamp.path)
+                found += filter(None, map(self._stamp, (path for path in shown if path[-1] != "/")))
+        return sorted(found)
 
-    def _stamped(self, folder: str, files: Sequence[str]) -> Iterator[Stamp]:
-        if not files:
-            return
-        with held(self.tree.open_folder(folder)) as descriptor:
-            for path in files:
-                with suppress(OSError):
-                    status = os.stat(path[len(folder) + bool(folder) :], dir_fd=descriptor, follow_symlinks=False)
-                    if stat.S_ISREG(status.st_mode):
-                        yield Stamp(path, status.st_size, status.st_mtime_ns)
+    def _stamp(self, path: str) -> Stamp | None:
+        """Of what is there by this name; only what is read has to be reached without links."""
+        with suppress(OSError):
+            status = os.stat(path, dir_fd=self.tree.fd, follow_symlinks=False)
+            return Stamp(path, status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else None
+        seen = self.tree.find(path)  # too long a path for one call, or gone
+        return Stamp(path, seen.size, seen.modified_ns) if seen is not None and seen.kind is NodeKind.FILE else None
 
     def stamp(self, path: str) -> Stamp | None:
         seen = self.tree.find(path)
@@ -356,7 +350,7 @@ class WorkspaceFiles:
         return data, Stamp(path, seen.size, seen.modified_ns)
 
     def _is_hidden(self, path: str) -> bool:
-        return _is_gits(path, self.guardrails) or self.guardrails.is_secret(path)
+        return self.guardrails.never(path) or self.guardrails.is_secret(path)
 
     def _ignore(self) -> Ignore:
         def read(path: str) -> bytes | None:

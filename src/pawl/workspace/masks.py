@@ -13,7 +13,7 @@ import threading
 import time
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from typing import TypeVar
@@ -26,7 +26,7 @@ from pawl.core.secret_names import is_mixed
 from pawl.sandbox.visibility import real_path
 from pawl.settings.files import Seen, Tree
 from pawl.settings.guardrails import Guardrails
-from pawl.workspace.paths import held
+from pawl.workspace.paths import held, parent
 
 DEEPEST = 500
 """A folder with more folders above it than this is hidden: nothing but a fault or an attack makes one."""
@@ -78,6 +78,8 @@ class Entries:
     """The names in a folder with what each is."""
 
     kinds: Mapping[str, NodeKind | None]
+    plain: bool = False
+    """A look at all names has told that none is secret or out of reach."""
     kept: dict[tuple[str, ...], tuple[object, list[str]]] = field(default_factory=dict)
     """By the names of ignore files: the rules at a walk, and what it found by them."""
 
@@ -101,6 +103,10 @@ class Listings:
     def entries(self, tree: Tree, folder: str) -> Entries:
         """What is in a folder of the workspace now; it is listed again only where it has changed."""
         return _remembered(self._entries, tree, folder, lambda: Entries(tree.kinds(folder)))
+
+    def note(self, folder: str, state: tuple[int, int, int, int], at_ns: int, entries: Entries) -> None:
+        """What was in a folder then."""
+        self._entries[folder] = state, at_ns, entries
 
     def digest(self, tree: Tree, path: str, read: Callable[[], bytes]) -> str:
         """The hash of what a file of the workspace holds; it is read again only where it was touched."""
@@ -180,22 +186,32 @@ class HiddenSearch:
         at = time.time_ns()
         status = os.fstat(fd)
         folders, names, links, special = [], [], [], []
+        kinds: dict[str, NodeKind | None] = {}
         inodes = array("Q")
         gits = self.guardrails.never(folder)
         with os.scandir(fd) as entries:
             for entry in entries:
+                name = entry.name
                 if entry.is_file(follow_symlinks=False):
-                    names.append(entry.name)
+                    kinds[name] = NodeKind.FILE
+                    names.append(name)
                     inodes.append(entry.inode())
                 elif entry.is_dir(follow_symlinks=False):
-                    if not (gits and entry.name == "objects"):  # as many as git likes, and all its own
-                        folders.append(entry.name)
+                    kinds[name] = NodeKind.DIRECTORY
+                    if not (gits and name == "objects"):  # as many as git likes, and all its own
+                        folders.append(name)
                 elif entry.is_symlink():
-                    links.append((entry.name, os.readlink(entry.name, dir_fd=fd)))
+                    kinds[name] = NodeKind.LINK
+                    links.append((name, os.readlink(name, dir_fd=fd)))
                 else:
-                    special.append(entry.name)
-        secrets = self.guardrails.secrets_among(folder, names)
-        if links and (gits or not PACKAGES.isdisjoint(folder.split("/"))):
+                    kinds[name] = None
+                    special.append(name)
+        packages = gits or not PACKAGES.isdisjoint(folder.split("/"))
+        plain = self.guardrails.are_plain(folder, kinds)
+        if not packages:  # where nobody walks
+            self.shared.note(folder, _state(status), at, Entries(kinds, plain))
+        secrets = [] if plain else self.guardrails.secrets_among(folder, names)
+        if links and packages:
             named = set(self.guardrails.secrets_among(folder, [name for name, _ in links]))
             links = [link for link in links if link[0] in named]
         return _Listing(_state(status), at, tuple(folders), tuple(secrets), tuple(links), tuple(special), inodes)
@@ -211,8 +227,8 @@ class HiddenSearch:
     def other_names(self, path: str) -> Iterator[str]:
         """The names that lead to the same place through links, as far as a pattern could tell them apart."""
         seen: set[tuple[str, ...]] = set()
-        apart = self._ends.isdisjoint((path, *parents(path), ""))
-        pending = deque(() if apart else [(path, "", frozenset[str]())])
+        alone = self.have_one_name(parent(path), (path,))
+        pending = deque(() if alone else [(path, "", frozenset[str]())])
         while pending:
             if len(seen) > _MOST_NAMES:
                 yield f".git/{path}"  # too many to be told, so that nothing but the user's own yes changes it
@@ -228,6 +244,10 @@ class HiddenSearch:
                         seen.add(key)
                         pending.append((link, rest, used | {link}))
                         yield _join(link, rest) if rest else link or "."
+
+    def have_one_name(self, folder: str, paths: Iterable[str]) -> bool:
+        """Whether no link leads to these paths of a folder, or to one above them."""
+        return self._ends.isdisjoint((folder, *parents(folder), "")) and self._ends.isdisjoint(paths)
 
     def _resolve(self, links: dict[str, str]) -> None:
         if links == self._links:
@@ -315,6 +335,13 @@ class Names:
         with suppress(OSError, PawlError):
             return self._search.tree.find(path) is None
         return True
+
+    def hidden_among(self, folder: str, paths: Sequence[str]) -> Collection[str]:
+        with self._lock:
+            secrets = self._fresh().secrets
+            if self._search.have_one_name(folder, paths):
+                return secrets.intersection(paths)
+        return [path for path in paths if self.hides(path)]
 
     def of(self, path: str) -> tuple[str, ...]:
         with self._lock:
