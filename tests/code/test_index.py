@@ -62,9 +62,7 @@ def contents(index: Index) -> dict[str, list[str]]:
 
 
 def found(index: Index, token: str) -> set[str]:
-    return index.reading(
-        lambda shelf: {shelf.files[file].path for *_, file, _ in shelf.postings(token)}
-    )
+    return index.reading(lambda shelf: {shelf.files[file].path for *_, file, _ in shelf.postings(token)})
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ import pytest
 from ui.cli.console import Pawl
 
 pytestmark = [pytest.mark.npm, pytest.mark.timeout(300), pytest.mark.spec("A12")]
+PYENV = shutil.which("pyenv")
 PINNED = Path(__file__).parent / "tools-requirements.txt"
 TESTS = {
     "src/shop/__init__.py": "def price():\n    return 3\n",
@@ -222,6 +223,24 @@ def test_the_environment_of_poetry_is_found(lay):
     assert pawl.json("doctor")["environment"]["python"] == "poetry's"
     ran = pawl("run", "--", "python", "-c", "import greet, shop; print(greet.WORD, shop.__file__)")
     assert ran.out == f"hello {pawl.workspace}/src/shop/__init__.py\n"
+
+
+@pytest.mark.skipif(PYENV is None, reason="pyenv is in no registry")
+def test_the_environment_of_pyenv_virtualenv_is_found(lay, tmp_path, monkeypatch):
+    root = tmp_path / "pyenv"
+    base = root / "versions/base"
+    (base / "bin").mkdir(parents=True)
+    for name in ("python", "python3"):
+        (base / "bin" / name).symlink_to(os.path.realpath(sys.executable))
+    (base / "lib").symlink_to(Path(sys.base_prefix) / "lib")
+    monkeypatch.setenv("PYENV_ROOT", str(root))
+    pawl = lay({**TESTS, "pyproject.toml": PROJECT.format(""), ".python-version": "for-shop\n"})
+    called(pawl, [PYENV, "virtualenv", "-q", "base", "for-shop"])
+    called(pawl, [PYENV, "exec", "pip", "install", "-q", "pytest"])
+    step = suite(pawl.json("verify", "--all"))
+    assert (step["standing"], step["counts"]["passed"]) == ("pass", 2), step
+    told = pawl.json("doctor")["environment"]
+    assert (told["python"], told["python_folder"]) == ("pyenv's", f"{base}/envs/for-shop")
 
 
 @pytest.mark.attack("A54")

@@ -34,6 +34,7 @@ _LARGEST = 1 << 20
 _WORDS = re.compile(r"[\w./-]+")
 _TEST_NAMES = re.compile(r"\b[Tt]est\w+")
 _MOST_DEFINING = 3
+_USUAL_TESTS = 500
 
 
 def changed_lines(changes: ChangeSet, blobs: BlobReader) -> list[ChangedLines]:
@@ -123,7 +124,7 @@ class TestChooser:
             why=_why(reach, chosen, [path for path in paths if not is_prose(path)] or paths),
             reaches=bool(begun or reach.likely),
             tests=self.record.tests or sum(one.tests for one in reach.tests),
-            seconds=total,
+            seconds=total if self.record.seconds else self._told(reach, total),
             endless=total == self.record.unfinished,
         )
 
@@ -132,12 +133,20 @@ class TestChooser:
         near = sum(self._seconds(one) for one in reach.tests if one.distance)
         return near <= self.budget and total <= _MOST_BUDGETS * self.budget
 
-    def _seconds(self, test: ReachedTest) -> float:
+    def _told(self, reach: Reach, total: float) -> float:
+        """How long the suite may take: the few tests that ran first may be the slowest of thousands."""
+        likely = sum(self._seconds(one, _USUAL_TESTS) for one in reach.tests)
+        return min(total, max(likely, self.budget, self.record.unfinished))
+
+    def _seconds(self, test: ReachedTest, usual: int = 0) -> float:
+        """As recorded, or as long as others take, and so many usual ones."""
         if test.path in self.record.files:
             return self.record.files[test.path][1]
         timed = self.record.files.values()
         tests, seconds = sum(count for count, _ in timed), sum(spent for _, spent in timed)
-        return test.tests * (seconds / tests if tests and seconds else SECONDS_PER_TEST)
+        if not tests or not seconds:
+            return test.tests * SECONDS_PER_TEST
+        return test.tests * (seconds + usual * SECONDS_PER_TEST) / (tests + usual)
 
 
 def _named(shelf: IndexReader, known: Collection[str], words: str) -> list[str]:

@@ -12,6 +12,7 @@ from ui.cli.console import Pawl, Said
 from ui.cli.test_cli_tools import told
 
 from pawl.checks.affected import LARGE
+from pawl.checks.suite_record import SuiteRecord, SuiteRecords
 
 pytestmark = [pytest.mark.spec("A8", "B9"), pytest.mark.timeout(120)]
 
@@ -90,6 +91,17 @@ def test_tests_where_the_project_s_own_command_does_not_look_are_only_run_for_a_
     shutil.rmtree(pawl.workspace.parent / "state/suites")  # What was timed fits the budget.
     example.write_text("def test_example():\n    assert True\n")
     assert f"3 of {OTHERS + 2} tests, " in pawl("verify", "--only", "tests").out
+
+
+@pytest.mark.whole
+def test_one_slow_test_does_not_say_that_all_are_as_slow(pawl):
+    commit(pawl)
+    record = SuiteRecord(files={"tests/test_other0.py": (1, 30.0)})
+    SuiteRecords(pawl.workspace.parent / "state/suites").save(str(pawl.workspace.resolve()), record)
+    (pawl.workspace / "app.py").write_text(APP + "\n\nLIMIT = 3\n")
+    said = pawl("verify", "--only", "tests")
+    # 30 s for each would be 24 min.
+    assert f"2 of {OTHERS + 2} tests, all that import `app`; whole suite not run (about 35 s)" in said.out, said
 
 
 @pytest.mark.whole
