@@ -34,7 +34,6 @@ _LARGEST = 1 << 20
 _WORDS = re.compile(r"[\w./-]+")
 _TEST_NAMES = re.compile(r"\b[Tt]est\w+")
 _MOST_DEFINING = 3
-_USUAL_TESTS = 500
 
 
 def changed_lines(changes: ChangeSet, blobs: BlobReader) -> list[ChangedLines]:
@@ -135,11 +134,10 @@ class TestChooser:
 
     def _told(self, reach: Reach, total: float) -> float:
         """How long the suite may take: the few tests that ran first may be the slowest of thousands."""
-        likely = sum(self._seconds(one, _USUAL_TESTS) for one in reach.tests)
+        likely = sum(self._seconds(one, usual=500) for one in reach.tests)
         return min(total, max(likely, self.budget, self.record.unfinished))
 
     def _seconds(self, test: ReachedTest, usual: int = 0) -> float:
-        """As recorded, or as long as others take, and so many usual ones."""
         if test.path in self.record.files:
             return self.record.files[test.path][1]
         timed = self.record.files.values()

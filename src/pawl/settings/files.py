@@ -291,7 +291,7 @@ class Tree:
         fd = self.open_folder(path)
         try:
             with os.scandir(fd) as found:
-                return {entry.name: _kind(entry) for entry in found}
+                return {entry.name: kind_of(entry) for entry in found}
         finally:
             os.close(fd)
 
@@ -377,7 +377,7 @@ class Tree:
         return fd
 
 
-def _kind(entry: os.DirEntry[str]) -> NodeKind | None:
+def kind_of(entry: os.DirEntry[str]) -> NodeKind | None:
     if entry.is_symlink():
         return NodeKind.LINK
     if entry.is_dir(follow_symlinks=False):

@@ -59,15 +59,11 @@ class OtherNames(Protocol):
 
     def hides(self, path: str) -> bool:
         """Whether no command is shown the file, because of any of its names."""
-        ...
 
-    def hidden_among(self, folder: str, paths: Sequence[str]) -> Collection[str]:
-        """Those of a folder's paths that `hides` says."""
-        ...
+    def hidden_among(self, folder: str, paths: Sequence[str]) -> Collection[str]: ...
 
     def of(self, path: str) -> Iterable[str]:
         """The other paths that lead to the same place."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,28 +98,18 @@ class Guardrails:
         return _matches(_starts(self.secret), path)
 
     def secrets_among(self, folder: str, names: Collection[str]) -> list[str]:
-        """Which of a folder's names are secret."""
-        return self._among(self.secret, folder, names, self.is_secret)
+        return self.among(folder, names, self.is_secret)
 
-    def never_among(self, folder: str, names: Collection[str]) -> list[str]:
-        """Which of a folder's names are out of reach."""
-        return self._among(self.forbidden, folder, names, self.never)
+    def among(self, folder: str, names: Collection[str], is_one: Callable[[str], bool]) -> list[str]:
+        """Which of a folder's names are, of those that are secret or out of reach."""
+        some = () if self.are_plain(folder, names) else names
+        return [name for name in some if is_one(f"{folder}/{name}" if folder else name)]
 
     def are_plain(self, folder: str, names: Collection[str]) -> bool:
-        """Whether one look at a folder's names tells that none is secret or out of reach."""
-        return self._fits_none((*self.secret, *self.forbidden), folder, names)
-
-    def _among(
-        self, patterns: tuple[str, ...], folder: str, names: Collection[str], is_one: Callable[[str], bool]
-    ) -> list[str]:
-        if self._fits_none(patterns, folder, names):
-            return []
-        return [name for name in names if is_one(f"{folder}/{name}" if folder else name)]
-
-    def _fits_none(self, patterns: tuple[str, ...], folder: str, names: Collection[str]) -> bool:
-        text = "/".join(names)
+        """Whether one look at all of them tells that none is secret or out of reach by its name."""
+        text, patterns = "/".join(names), (*self.secret, *self.forbidden)
         plain = text.isascii() and _ODD.search(text) is None and not _matches(patterns, folder)
-        return not text or (plain and _last_names(patterns, self.copies).search(text.lower()) is None)
+        return plain and _last_names(patterns, self.copies).search(text.lower()) is None
 
     def is_protected(self, path: str) -> bool:
         """Whether the file configures or executes, and is changed only with the user's own yes."""
@@ -340,8 +326,7 @@ def _check_examples(guardrails: Guardrails, examples: Mapping[str, list[str]]) -
     }
     wrong = []
     for key, paths in examples.items():
-        word = key.removeprefix("not_")
-        is_one = word == key
+        is_one = (word := key.removeprefix("not_")) == key
         wrong += [
             f"{path!r} should{'' if is_one else ' not'} be {word}" for path in paths if questions[word](path) != is_one
         ]

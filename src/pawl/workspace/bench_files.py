@@ -7,7 +7,7 @@ import os
 import posixpath
 import re
 import stat
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import field, replace
 from pathlib import Path
@@ -146,9 +146,8 @@ class BenchFiles:
                 pending += self._listed(surface, path[:-1], ignore)
 
     def _listed(self, surface: Surface, folder: str, ignore: Ignore) -> list[str]:
-        if not surface.is_untouched(folder):
-            return _kept(Entries(surface.kinds(folder)), folder, ignore, self._guardrails.never_among)
-        return _kept(self._listings.entries(surface.workspace, folder), folder, ignore, self._guardrails.never_among)
+        known = self._listings.entries(surface.workspace, folder) if surface.is_untouched(folder) else None
+        return _kept(known or Entries(surface.kinds(folder)), folder, ignore, self._guardrails, self._guardrails.never)
 
     @contextmanager
     def _opened(self, path: str, *, secrets: bool = False) -> Iterator[tuple[Surface, str]]:
@@ -172,16 +171,14 @@ class BenchFiles:
             )
 
 
-def _kept(
-    entries: Entries, folder: str, ignore: Ignore, unread: Callable[[str, Collection[str]], Collection[str]]
-) -> list[str]:
+def _kept(entries: Entries, folder: str, ignore: Ignore, rails: Guardrails, unread: Callable[[str], bool]) -> list[str]:
     """The folders and files in a folder that are neither ignored nor unread by name, the last first; a folder ends with
     a slash. Where neither the folder nor the rules have changed, that was found out before."""
     ignore.note_names(folder, entries.kinds)
     rules = ignore.rules(folder)
     known, found = entries.kept.get(ignore.names, (None, []))
     if known != rules:
-        found, hidden = [], () if entries.plain else unread(folder, entries.kinds)
+        found, hidden = [], () if entries.plain else rails.among(folder, entries.kinds, unread)
         for name, kind in entries.kinds.items():
             path, is_folder = f"{folder}/{name}" if folder else name, kind is NodeKind.DIRECTORY
             if not (is_folder or kind is NodeKind.FILE) or name in hidden:
@@ -310,17 +307,16 @@ class WorkspaceFiles:
         found: list[Stamp] = []
         ignore, others, named = self._ignore(), self.guardrails.others, replace(self.guardrails, others=None)
 
-        def unread(folder: str, names: Collection[str]) -> set[str]:
-            """Because of their names, whatever links lead to them."""
-            no_text = filter(_NO_TEXT.search, names)  # which are not plain either
-            return {*no_text, *named.never_among(folder, names), *named.secrets_among(folder, names)}
+        def is_unread(path: str) -> bool:
+            """Because of its name, whatever links lead to it."""
+            return named.never(path) or named.is_secret(path) or bool(_NO_TEXT.search(path))
 
         pending = [""]
         while pending and len(found) < _MOST_FILES:
             folder = pending.pop()
             # What may not be looked into, or is gone since, has nothing in it.
             with suppress(OSError, PawlError):
-                paths = _kept(self.listings.entries(self.tree, folder), folder, ignore, unread)
+                paths = _kept(self.listings.entries(self.tree, folder), folder, ignore, named, is_unread)
                 hidden = others.hidden_among(folder, [path.rstrip("/") for path in paths]) if others else ()
                 shown = [path for path in paths if path.rstrip("/") not in hidden] if hidden else paths
                 pending += (path[:-1] for path in shown if path[-1] == "/")
@@ -332,8 +328,7 @@ class WorkspaceFiles:
         with suppress(OSError):
             status = os.stat(path, dir_fd=self.tree.fd, follow_symlinks=False)
             return Stamp(path, status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else None
-        seen = self.tree.find(path)  # too long a path for one call, or gone
-        return Stamp(path, seen.size, seen.modified_ns) if seen is not None and seen.kind is NodeKind.FILE else None
+        return None if len(path) < 1000 else self.stamp(path)  # too long a path for one call
 
     def stamp(self, path: str) -> Stamp | None:
         seen = self.tree.find(path)

@@ -24,7 +24,7 @@ from pawl.core.lazy_dataclass import dataclass
 from pawl.core.redact import hidden
 from pawl.core.secret_names import is_mixed
 from pawl.sandbox.visibility import real_path
-from pawl.settings.files import Seen, Tree
+from pawl.settings.files import Seen, Tree, kind_of
 from pawl.settings.guardrails import Guardrails
 from pawl.workspace.paths import held, parent
 
@@ -97,16 +97,12 @@ class Listings:
     """Replaced as a whole, never changed: several searches may look at once."""
     harmless: tuple[object, frozenset[str]] = (None, frozenset())
     """The files that `harmless` found last, with what they were found by."""
-    _entries: _Remembered[Entries] = field(default_factory=dict)
+    entries_of: _Remembered[Entries] = field(default_factory=dict)
     _digests: _Remembered[str] = field(default_factory=dict)
 
     def entries(self, tree: Tree, folder: str) -> Entries:
         """What is in a folder of the workspace now; it is listed again only where it has changed."""
-        return _remembered(self._entries, tree, folder, lambda: Entries(tree.kinds(folder)))
-
-    def note(self, folder: str, state: tuple[int, int, int, int], at_ns: int, entries: Entries) -> None:
-        """What was in a folder then."""
-        self._entries[folder] = state, at_ns, entries
+        return _remembered(self.entries_of, tree, folder, lambda: Entries(tree.kinds(folder)))
 
     def digest(self, tree: Tree, path: str, read: Callable[[], bytes]) -> str:
         """The hash of what a file of the workspace holds; it is read again only where it was touched."""
@@ -185,36 +181,27 @@ class HiddenSearch:
     def _list(self, fd: int, folder: str) -> _Listing:
         at = time.time_ns()
         status = os.fstat(fd)
-        folders, names, links, special = [], [], [], []
-        kinds: dict[str, NodeKind | None] = {}
-        inodes = array("Q")
+        inodes, kinds = array("Q"), dict[str, NodeKind | None]()
         gits = self.guardrails.never(folder)
         with os.scandir(fd) as entries:
             for entry in entries:
-                name = entry.name
-                if entry.is_file(follow_symlinks=False):
-                    kinds[name] = NodeKind.FILE
-                    names.append(name)
+                kinds[entry.name] = kind = kind_of(entry)
+                if kind is NodeKind.FILE:
                     inodes.append(entry.inode())
-                elif entry.is_dir(follow_symlinks=False):
-                    kinds[name] = NodeKind.DIRECTORY
-                    if not (gits and name == "objects"):  # as many as git likes, and all its own
-                        folders.append(name)
-                elif entry.is_symlink():
-                    kinds[name] = NodeKind.LINK
-                    links.append((name, os.readlink(name, dir_fd=fd)))
-                else:
-                    kinds[name] = None
-                    special.append(name)
-        packages = gits or not PACKAGES.isdisjoint(folder.split("/"))
-        plain = self.guardrails.are_plain(folder, kinds)
+        folders, names, links, special = (
+            [name for name, kind in kinds.items() if kind is wanted]
+            for wanted in (NodeKind.DIRECTORY, NodeKind.FILE, NodeKind.LINK, None)
+        )
+        if gits:  # as many as git likes, and all its own
+            folders = [name for name in folders if name != "objects"]
+        packages, plain = gits or not PACKAGES.isdisjoint(folder.split("/")), self.guardrails.are_plain(folder, kinds)
         if not packages:  # where nobody walks
-            self.shared.note(folder, _state(status), at, Entries(kinds, plain))
+            self.shared.entries_of[folder] = _state(status), at, Entries(kinds, plain)
         secrets = [] if plain else self.guardrails.secrets_among(folder, names)
         if links and packages:
-            named = set(self.guardrails.secrets_among(folder, [name for name, _ in links]))
-            links = [link for link in links if link[0] in named]
-        return _Listing(_state(status), at, tuple(folders), tuple(secrets), tuple(links), tuple(special), inodes)
+            links = self.guardrails.secrets_among(folder, links)
+        targets = tuple((name, os.readlink(name, dir_fd=fd)) for name in links)
+        return _Listing(_state(status), at, tuple(folders), tuple(secrets), targets, tuple(special), inodes)
 
     def _is_certificate(self, path: str) -> bool:
         """Whether a package's file is named like a key and holds none."""
@@ -227,8 +214,7 @@ class HiddenSearch:
     def other_names(self, path: str) -> Iterator[str]:
         """The names that lead to the same place through links, as far as a pattern could tell them apart."""
         seen: set[tuple[str, ...]] = set()
-        alone = self.have_one_name(parent(path), (path,))
-        pending = deque(() if alone else [(path, "", frozenset[str]())])
+        pending = deque(() if self.have_one_name(parent(path), (path,)) else [(path, "", frozenset[str]())])
         while pending:
             if len(seen) > _MOST_NAMES:
                 yield f".git/{path}"  # too many to be told, so that nothing but the user's own yes changes it
