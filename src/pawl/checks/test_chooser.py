@@ -116,6 +116,8 @@ class TestChooser:
         chosen = [*begun, *within(rest, self.budget - sum(map(self._seconds, begun)), self._seconds)]
         if not chosen and changes:
             chosen = list(reach.tests[:1])
+        # The few tests that ran first may be the slowest of thousands.
+        likely = max(self.budget, self.record.unfinished, sum(self._seconds(one, usual=500) for one in reach.tests))
         return TestChoice(
             files=tuple(one.path for one in chosen),
             # A runner that finds the tests of a file itself finds all that its imports lead to, whatever they take.
@@ -123,7 +125,7 @@ class TestChooser:
             why=_why(reach, chosen, [path for path in paths if not is_prose(path)] or paths),
             reaches=bool(begun or reach.likely),
             tests=self.record.tests or sum(one.tests for one in reach.tests),
-            seconds=total if self.record.seconds else self._told(reach, total),
+            seconds=total if self.record.seconds else min(total, likely),
             endless=total == self.record.unfinished,
         )
 
@@ -131,11 +133,6 @@ class TestChooser:
         # Aliases of a bundler are imports that the index cannot follow: of a much larger suite it knows too little.
         near = sum(self._seconds(one) for one in reach.tests if one.distance)
         return near <= self.budget and total <= _MOST_BUDGETS * self.budget
-
-    def _told(self, reach: Reach, total: float) -> float:
-        """How long the suite may take: the few tests that ran first may be the slowest of thousands."""
-        likely = sum(self._seconds(one, usual=500) for one in reach.tests)
-        return min(total, max(likely, self.budget, self.record.unfinished))
 
     def _seconds(self, test: ReachedTest, usual: int = 0) -> float:
         if test.path in self.record.files:

@@ -110,17 +110,14 @@ def _words(part: str) -> frozenset[str]:
 
 _AT_ONCE = 500
 _OCCURRENCES = """
-    SELECT doc, value, in_path, file, length
-    FROM (
+    SELECT doc, value, in_path, file, length FROM (
         SELECT doc, sum(CASE col WHEN 'body' THEN 1.0 WHEN 'names' THEN 3.0 ELSE 4.0 END) AS value,
-            max(col = 'path') AS in_path
-        FROM occurrence WHERE term = ? GROUP BY doc
+            max(col = 'path') AS in_path FROM occurrence WHERE term = ? GROUP BY doc
     ) CROSS JOIN piece ON piece.id = doc
 """
 _GAPS = """
-    SELECT id + 1, next - 1
-    FROM (SELECT id, lead(id, 1, ?) OVER (ORDER BY id) AS next FROM (SELECT 0 AS id UNION ALL SELECT id FROM piece))
-    WHERE next > id + 1
+    SELECT id + 1, next - 1 FROM (SELECT id, lead(id, 1, ?) OVER (ORDER BY id) AS next
+    FROM (SELECT 0 AS id UNION ALL SELECT id FROM piece)) WHERE next > id + 1
 """
 
 Scores = dict[int, float]

@@ -139,15 +139,11 @@ def kind_by_name(path: str) -> FileKind | None:
     name = path.rpartition("/")[2]
     stem, dot, extension = name.rpartition(".")
     extension = extension.lower() if dot and stem else ""
-    if name in _OTHER_NAMES:
-        kind = FileKind.CODE
-    elif extension in _PROSE or name in ("README", "CHANGES", "NEWS", "TODO"):
-        kind = FileKind.PROSE
-    elif extension in _OTHER_CODE or may_be_source(path):
-        kind = FileKind.CODE
-    else:
+    is_prose = name not in _OTHER_NAMES and (extension in _PROSE or name in ("README", "CHANGES", "NEWS", "TODO"))
+    is_known = is_prose or name in _OTHER_NAMES or extension in _OTHER_CODE or may_be_source(path)
+    if not is_known or _MADE_NAME.search(path):
         return None
-    return None if _MADE_NAME.search(path) else kind
+    return FileKind.PROSE if is_prose else FileKind.CODE
 
 
 def is_readable(path: str, data: bytes) -> bool:

@@ -47,8 +47,6 @@ def import_graph(shelf: IndexReader) -> ImportMap:
 
 
 _MOST_PROCESSES = 4
-_WALK_SECONDS = 1.0
-"""How long it counts what a walk saw, as a look for secrets does."""
 _FEW = 20_000
 """Pieces that are gone and cost nothing yet."""
 
@@ -132,7 +130,7 @@ class CodeLibrarian:
             stamps = [stamp for path in paths if (stamp := self._files.stamp(path)) is not None]
         there = frozenset(stamp.path for stamp in stamps)
         if paths is None:
-            self._walked, self._until = there, time.monotonic() + _WALK_SECONDS
+            self._walked, self._until = there, time.monotonic() + 1.0
         writer = IndexWriter(self._connection, self._files, self._parsers)
         if not writer.differs(stamps, paths):
             return Refreshed()
@@ -185,7 +183,7 @@ class CodeLibrarian:
         return self._sound(read)
 
     def _is_shown(self, path: str) -> bool:
-        """What was just seen by a walk is no secret."""
+        """What a walk saw within the last second is no secret."""
         return self._lists(path) if path in self._walked and time.monotonic() < self._until else self._shows(path)
 
     def _kept_tables(self) -> IndexTables:

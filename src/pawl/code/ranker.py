@@ -353,8 +353,6 @@ _MOST_REASONS = 4
 _LEAST_SHARE = 0.04
 """Of a file's score, for a reason to be worth telling."""
 
-_MOST_FOUND = 200
-"""Where a file that is to come first is looked for."""
 _LEAST_NAMED = 0.2
 _LEAST_COVERED = 0.35
 _MOST_COVERING = 10
@@ -374,7 +372,7 @@ def rank(query: Query, shelf: IndexReader, top: int) -> list[Hit]:
     spelled = spellings(query.text)
     least = min((total[number] for number in scored), default=0.0)
     first = {shelf.by_path[path] for path in query.first if path in shelf.by_path}
-    chosen = sorted(scored[:_MOST_FOUND], key=lambda number: number not in first)[:top] if first else scored[:top]
+    chosen = sorted(scored[:200], key=lambda number: number not in first)[:top] if first else scored[:top]
     pieces = _pieces(chosen, found, shelf)
     return [
         Hit(
