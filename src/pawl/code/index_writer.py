@@ -9,7 +9,7 @@ import math
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from importlib import resources
 from pathlib import Path
@@ -145,17 +145,13 @@ class IndexWriter:
             rows = [row for row in found if row is not None]
         return {path: Known(*rest) for path, *rest in rows}
 
-    def differs(self, stamps: Iterable[Stamp], paths: Iterable[str] | None) -> bool:
+    def differs(self, stamps: Collection[Stamp], paths: Iterable[str] | None) -> bool:
         """Whether there is anything to do; a question that needs no writer's lock."""
         if self._is_unlinked():
             return True
-        known, there = self.known(paths), set()
-        for stamp in stamps:
-            old = known.get(stamp.path)
-            if _differs(stamp, old) and (old is not None or kind_by_name(stamp.path) is not None):
-                return True
-            there.add(stamp.path)
-        return not there.issuperset(known)
+        known, there = self.known(paths), {stamp.path for stamp in stamps}
+        new = (one.path for one in stamps if _differs(one, known.get(one.path)))
+        return any(one in known or kind_by_name(one) is not None for one in new) or not there.issuperset(known)
 
     def update(
         self, stamps: Iterable[Stamp], gone: Iterable[str], known: Mapping[str, Known], until: float = math.inf
