@@ -111,8 +111,7 @@ class TestChooser:
         # A runner may name modules from its own folder.
         tails = {path.partition("/")[2]: path for path in known}
         begun = list(dict.fromkeys(known[tails.get(path, path)] for path in wanted if tails.get(path, path) in known))
-        fitting = reach.tests if reach.lost else reach.likely
-        rest = [one for one in fitting if one not in begun] if changes else []
+        rest = [one for one in (reach.tests if reach.lost else reach.likely) if one not in begun and changes]
         chosen = [*begun, *within(rest, self.budget - sum(map(self._seconds, begun)), self._seconds)]
         if not chosen and changes:
             chosen = list(reach.tests[:1])
@@ -139,8 +138,7 @@ class TestChooser:
             return self.record.files[test.path][1]
         timed = self.record.files.values()
         tests, seconds = sum(count for count, _ in timed), sum(spent for _, spent in timed)
-        if not tests or not seconds:
-            return test.tests * SECONDS_PER_TEST
+        usual = usual if tests and seconds else 1 - tests
         return test.tests * (seconds + usual * SECONDS_PER_TEST) / (tests + usual)
 
 
