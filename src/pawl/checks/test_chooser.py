@@ -138,8 +138,8 @@ class TestChooser:
             return self.record.files[test.path][1]
         timed = self.record.files.values()
         tests, seconds = sum(count for count, _ in timed), sum(spent for _, spent in timed)
-        usual = usual if tests and seconds else 1 - tests
-        return test.tests * (seconds + usual * SECONDS_PER_TEST) / (tests + usual)
+        pace = (seconds + usual * SECONDS_PER_TEST) / (tests + usual) if tests and seconds else SECONDS_PER_TEST
+        return test.tests * pace
 
 
 def _named(shelf: IndexReader, known: Collection[str], words: str) -> list[str]:
