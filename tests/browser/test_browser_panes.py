@@ -170,6 +170,14 @@ def test_the_preview_is_of_another_origin_shows_errors_and_a_change_before_it_is
         tab.button("Start the dev server").click()
         frame = tab.frame(".preview-frame")
         frame.text("Old shop").seen()
+        # A server that ends by itself is told of, with what it said.
+        for process in processes_with(f"serve.py\0{port}"):
+            os.kill(process, signal.SIGKILL)
+        tab.css("#pane .trouble").having("toy: it ended with code -9").seen()
+        tab.css(".preview-frame").gone()
+        tab.button("Start the dev server").click()
+        frame.text("Old shop").seen()
+        tab.css("#pane .trouble").gone()
         address = tab.css(".preview-frame").attribute("src")
         assert address is not None and f":{site.server.port}/" not in address
         said = tab.role("region", "errors in the console")
@@ -197,12 +205,6 @@ def test_the_preview_is_of_another_origin_shows_errors_and_a_change_before_it_is
         saved = {"path": "index.html", "text": page.replace("New", "Saved"), "base": page}
         site.server.post("/api/file", saved, "PUT")
         frame.text("Saved shop").seen()
-        # A server that ends by itself is told of, with what it said.
-        for process in processes_with(f"serve.py\0{port}"):
-            os.kill(process, signal.SIGKILL)
-        tab.css("#pane .trouble").having("toy: it ended with code -9").seen()
-        tab.css(".preview-frame").gone()
-        tab.button("Start the dev server").seen()
         assert [line for line in tab.audit() if line.startswith(("serious", "critical"))] == []
     finally:
         site.pawl("dev", "stop")
