@@ -28,6 +28,10 @@ PROJECTS = {
         {**NODE, "package.json": '{"dependencies": {"next": "^16", "react": "^19"}}'},
         ("next", "dev", "--hostname", "127.0.0.1", "--port", "4000"),
     ),
+    "astro": (
+        {"package.json": '{"scripts": {"dev": "astro dev"}, "dependencies": {"astro": "^5"}}'},
+        ("npm", "run", "--silent", "dev", "--", "--host", "127.0.0.1", "--port", "4000"),
+    ),
     "create-react-app": (
         {"package.json": '{"scripts": {"start": "react-scripts start"}, "dependencies": {"react-scripts": "^5"}}'},
         ("npm", "run", "--silent", "start"),
@@ -46,6 +50,7 @@ SAYS = {
     "vite": "  ➜  Local:   http://127.0.0.1:5174/",
     "vite over IPv6": "  ➜  Local:   http://[::1]:5174/",
     "next": "   - Local:        http://127.0.0.1:3001",
+    "astro": "┃ Local    http://127.0.0.1:4322/",
     "create-react-app": "  http://127.0.0.1:3001",
     "create-react-app with an address": "  Local:            http://localhost:3001",
     "uvicorn": "INFO:     Uvicorn running on http://127.0.0.1:8001 (Press CTRL+C to quit)",
