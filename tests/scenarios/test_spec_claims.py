@@ -100,7 +100,7 @@ END = {"match": {"schema": False}, "answer": {"text": "I see nothing to do."}, "
 @pytest.mark.parametrize(
     ("files", "told"),
     [
-        ([("tests/test_words.py", "def test_words():\n    assert len('ab') == 2\n")], "no test that was written fails"),
+        ([("tests/test_words.py", "def test_words():\n    assert len('ab') == 2\n")], "none of the new tests fails"),
         ([("tests/test_words.py", "def test_words(:\n")], "T001"),
         ([("tests/test_words.py", TEST_WORDS), ("stats/more.py", WORDS)], "stats/more.py"),
         ([("tests/test_words.py", TEST_WORDS.replace("stats.words", "stats.wrods"))], "T001"),
