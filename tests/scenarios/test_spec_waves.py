@@ -182,7 +182,7 @@ def test_what_cannot_be_executed_is_told_before_a_model_is_asked(story: SpecStor
     (workspace / "notes.txt").write_text("mine\n")
     assert "notes.txt is not committed" in story.spec("execute").err
     (workspace / "specs/001-stats/execution-plan.md").unlink()
-    assert "'pawl spec orchestrate' makes it" in story.spec("execute").err
+    assert "make it with 'pawl spec orchestrate'" in story.spec("execute").err
     assert story.runs() == []
 
 
