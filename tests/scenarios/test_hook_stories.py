@@ -165,7 +165,7 @@ def test_a_hook_that_fails_or_takes_too_long_stops_nothing_and_is_told(notes: St
     (tmp_path / "hooks.json").write_text(text.replace('"timeout": 20', '"timeout": 1'))
     assert notes.do("write a.txt", approve="never").delivery is DeliveryState.DONE
     said = {event.event: event.text for event in notes.events if isinstance(event, HookSaid)}
-    assert "ended with 7" in said["PreToolUse"] and "time was up" in said["Stop"]
+    assert "ended with 7" in said["PreToolUse"] and "timed out" in said["Stop"]
 
 
 @pytest.mark.attack("A15")
