@@ -79,7 +79,8 @@ def test_nothing_that_a_model_a_file_or_a_command_says_runs_or_loads(opened: Ope
     assert links and all(one.startswith(("http://", "https://", "#")) for one in links)
     alive = "img:not(.cm-widgetBuffer), svg[onload], iframe, script:not([src]), .markdown style, link[href*='stolen']"
     assert tab.evaluate(f"[...document.querySelectorAll({json.dumps(alive)})].map((one) => one.outerHTML)") == []
-    assert TURN not in tab.css(".approval").words() and "⟨U+202E⟩" in tab.css(".approval").words()
+    tab.css(".approval").having("⟨U+202E⟩").seen()
+    assert TURN not in tab.css(".approval").words()
     tab.key("Alt+a")
     tab.status("ready")
     for pane in ("code", "proof", "time", "money"):
